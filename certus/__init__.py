@@ -1,0 +1,45 @@
+"""certus: classifiers that are provably robust, by randomized smoothing.
+
+    input ─▶ procedure ─▶ Draw ─▶ engine ─▶ noise ─▶ classifier ─▶ counts ─▶ procedure ─▶ Certificate ─▶ run ─▶ report
+
+>>> import certus
+>>> smoothed = certus.Smoothed(certus.load("model.onnx"), certus.Gaussian(sigma=0.25), num_classes=10)
+>>> smoothed.certify(x)                       # label, radius, and the evidence for both
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from certus.classifiers import load
+    from certus.contracts import ABSTAIN, Certificate, Evidence
+    from certus.errors import CertusError
+    from certus.noise.gaussian import Gaussian
+    from certus.smoothed import Smoothed
+
+__version__ = "0.1.0"
+
+# Where each public name lives; imported when first used, so that `certus --help` does not wait for torch.
+_HOME = {
+    "ABSTAIN": "certus.contracts",
+    "Certificate": "certus.contracts",
+    "CertusError": "certus.errors",
+    "Evidence": "certus.contracts",
+    "Gaussian": "certus.noise.gaussian",
+    "Smoothed": "certus.smoothed",
+    "load": "certus.classifiers",
+}
+
+__all__ = ["ABSTAIN", "Certificate", "CertusError", "Evidence", "Gaussian", "Smoothed", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'certus' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

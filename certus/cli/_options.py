@@ -1,0 +1,146 @@
+"""Options that several commands share, with one wording, and what they become."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from certus.errors import OptionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from certus.classifiers import Ready
+    from certus.data import Inputs
+    from certus.noise.gaussian import Gaussian
+    from certus.recipe import Part, Question, Recipe
+    from certus.sampling.fixed import Fixed
+
+Model = Annotated[str, typer.Argument(help="Checkpoint folder, file.onnx, or package.module:callable.")]
+Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
+Sigma = Annotated[float, typer.Option(help="Standard deviation of the Gaussian noise, inputs in [0,1].")]
+Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
+Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
+Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
+Split = Annotated[str, typer.Option(help="Which split of the data.")]
+Batch = Annotated[int, typer.Option(help="Rows a forward pass.")]
+Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
+Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
+ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
+Engine = Annotated[str, typer.Option(help="auto, onnxruntime or torch.")]
+Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
+
+
+class Subset(NamedTuple):
+    """Which inputs: the data options of a command, as one value."""
+
+    data: str
+    split: str
+    skip: int
+    max: int
+    value_range: str | None
+    image_size: int | None
+
+    def load(self) -> Inputs:
+        from certus.data import load
+
+        return load(self.data, self.split, self.skip, self.max, parse_range(self.value_range), self.image_size)
+
+
+def parse_range(text: str | None) -> tuple[float, float] | None:
+    """`lo,hi` → two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise OptionError(f"--range must be two numbers lo,hi; got '{text}'") from error
+    return low, high
+
+
+def question_of(model: str, subset: Subset, inputs: Inputs, noise: Part, procedure: Part, sampling: Part | None, seed: int) -> Question:
+    """The question that these options ask."""
+    from pathlib import Path
+
+    from certus.classifiers import digest
+    from certus.recipe import Question
+
+    def place(spec: str) -> str:
+        return str(Path(spec).resolve()) if Path(spec).exists() else spec
+
+    return Question(
+        model=place(model),
+        model_digest=digest(model),
+        data=place(subset.data) if subset.data != inputs.name else subset.data,
+        split=subset.split,
+        skip=subset.skip,
+        max=subset.max,
+        data_digest=inputs.digest,
+        inputs=len(inputs),
+        noise=noise,
+        procedure=procedure,
+        sampling=sampling,
+        seed=seed,
+        value_range=parse_range(subset.value_range),
+        image_size=subset.image_size,
+    )
+
+
+def prepare(model: str, inputs: Inputs, engine: str, threads: int | None) -> Ready:
+    """Load a model and make it ready for these inputs; say so in one line when it is not the fastest way."""
+    from certus.classifiers import load, ready
+
+    prepared = ready(load(model), inputs.tensor(0), engine, threads)
+    if prepared.note:
+        print(f"certus: {prepared.note}", file=sys.stderr)
+    return prepared
+
+
+def recipe_of(question: Question, prepared: Ready, batch: int, threads: int | None) -> Recipe:
+    """The question with the means of this process."""
+    import shlex
+
+    from certus.recipe import Means, Recipe, versions
+
+    command = shlex.join(["certus", *sys.argv[1:]])
+    notes = (prepared.note,) if prepared.note else ()
+    return Recipe(question, Means(batch, prepared.engine, command, threads, versions(), notes))
+
+
+def carry_out_shown(recipe: Recipe, folder: Path, inputs: Inputs, prepared: Ready, title: str) -> None:
+    """Carry out a recipe under a progress bar."""
+    from certus.cli._progress import run_bar
+    from certus.runs.certify import carry_out
+
+    with run_bar(title) as watcher:
+        carry_out(recipe, folder, inputs, prepared.classifier, watcher)
+
+
+def check_batch(batch: int) -> None:
+    """Refused here already, before anything is loaded."""
+    from certus.bounds import check_draws
+
+    check_draws(batch, "batch", "the engine")
+
+
+def say_reach(noise: Gaussian, sampling: Fixed) -> None:
+    """The largest radius these draws can prove, before any is spent."""
+    import torch
+
+    from certus.bounds import best_lower_bound
+
+    best = torch.tensor(best_lower_bound(sampling.n, sampling.alpha), dtype=torch.float64)
+    reach = float(noise.radius(best, 1 - best, 0))
+    print(f"certus: {sampling.n} draws at alpha {sampling.alpha:g} can prove radii up to {reach:.3f}", file=sys.stderr)
+
+
+def say_summary(folder: Path) -> None:
+    """What a finished run found, and where to look next."""
+    from certus.report.metrics import figures
+    from certus.report.tables import text_table
+    from certus.runs.store import read
+
+    print(text_table([figures(read(folder))]))
+    print(f"kept in {folder}; next: certus verify {folder}, certus report {folder} --html report.html")

@@ -1,0 +1,52 @@
+"""`certus verify`: check a finished or unfinished run with nothing but the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds; 0: none.")] = 3,
+    seed: Annotated[int, typer.Option(help="Chooses which inputs are drawn again.")] = 0,
+    model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
+) -> None:
+    """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
+
+    certus verify runs/a
+    """
+    from certus.classifiers import digest, load, ready
+    from certus.cli._progress import bar
+    from certus.data import load as load_data
+    from certus.errors import OptionError
+    from certus.recipe import Recipe
+    from certus.runs.verify import check_files, verify
+
+    if redraw < 0:
+        raise OptionError(f"--redraw must be 0 or more; got {redraw}")
+    question = Recipe.read(run / "recipe.toml").question
+    inputs = load_data(
+        data or question.data, question.split, question.skip, question.max, question.value_range, question.image_size
+    )
+    spec = model or question.model
+    loaded = load(spec)
+    problems = check_files(question, inputs, digest(spec))
+    with bar(f"verify {run.name}", "draws") as update:
+        classifier = ready(loaded, inputs.tensor(0)).classifier
+        findings = verify(run, inputs, classifier, redraw, seed, update)
+    problems += findings.problems
+    for problem in problems[:20]:
+        typer.echo(f"NOT AS RECORDED  {problem}")
+    if len(problems) > 20:
+        typer.echo(f"… and {len(problems) - 20} more")
+    typer.echo(
+        f"{findings.rows} of {question.inputs} inputs recomputed from their counts; {findings.redrawn} drawn again "
+        f"({findings.votes} draws, {findings.explained} votes moved within rounding): "
+        + ("all as recorded" if not problems else f"{len(problems)} problems")
+    )
+    if problems:
+        raise typer.Exit(1)

@@ -1,0 +1,180 @@
+"""Every value and every protocol of certus, on one page.
+
+    input ─▶ procedure ─▶ Draw ─▶ engine ─▶ noise ─▶ classifier ─▶ Counts ─▶ procedure ─▶ Certificate
+
+A procedure is a generator: it *asks* for draws by yielding a `Draw` and *receives* the counts of their outcomes.
+It never sees a network, a device or a batch; the engine never sees a statistic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor, nn
+
+T = TypeVar("T")
+
+Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes], votes of one answer
+Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
+
+ABSTAIN = -1
+
+
+class Stream(NamedTuple):
+    """Names a stream of noise. Two draws are independent unless stream and draw number are both equal."""
+
+    seed: int
+    input: int  # index in a run; a hash of x for a single input
+    purpose: str  # "guess", "test", "predict", … never share noise
+
+
+class Noise(Protocol):
+    """A distribution, and the certificate its theorem buys."""
+
+    @property
+    def norm(self) -> Norm: ...
+
+    def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
+        """Write noisy copies number first, first+1, … of x into out [rows, *x.shape], however they are batched."""
+
+    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
+        """Radius proven by p_top ≤ P(top class) and p_next ≥ P(any other class); differentiable."""
+
+    def need(self, radius: float, dim: int) -> float:
+        """The P(top class) that a radius needs, rounded up."""
+
+
+class Ballot(Protocol):
+    """What is counted: scores → outcome numbers."""
+
+    def outcomes(self, classes: int) -> int: ...
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Scores [batch, classes] → int64 outcome numbers [batch, columns]."""
+
+
+@dataclass(frozen=True)
+class TopClass:
+    """The plain ballot: one vote for the class with the highest score."""
+
+    def outcomes(self, classes: int) -> int:
+        return classes
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        return scores.argmax(dim=1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is sampled: a classifier under a noise, seen through a ballot."""
+
+    classifier: Classifier
+    noise: Noise
+    ballot: Ballot = field(default_factory=TopClass)
+
+
+class Draw(NamedTuple):
+    """A request for fresh noisy copies of the input; answered by Counts [columns, outcomes]."""
+
+    source: Source
+    draws: int
+    purpose: str = "test"
+
+
+Steps: TypeAlias = Generator[Draw, Counts, T]  # an algorithm for one input
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a test saw and what follows from it; a radius can be recomputed from it without the network."""
+
+    label: int  # the class under test
+    counts: tuple[tuple[int, ...], ...]  # votes of every class, look by look
+    draws: int
+    low: float  # lower confidence bound on the probability of `label`
+    next_high: float  # upper confidence bound on the probability of any other class
+    alpha: float  # both bounds hold together with probability 1 − alpha
+    question: float | None = None  # the radius asked for; None asks for the largest
+
+    def certificate(self, noise: Noise, dim: int) -> Certificate:
+        """The label with the radius these bounds prove, or an abstention."""
+        import torch
+
+        abstention = Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
+        if not self.low > self.next_high:
+            return abstention
+        bounds = torch.tensor([self.low, self.next_high], dtype=torch.float64)
+        # The bounds carry a margin far above the rounding of `radius`; the last step down makes that safe at any size.
+        radius = math.nextafter(float(noise.radius(bounds[0], bounds[1], dim)), -math.inf)
+        if not radius > 0.0:
+            return abstention
+        return Certificate(self.label, radius, noise.norm, self.alpha, "smoothing", self)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The label is constant in the open ball of this radius, or ABSTAIN with radius 0."""
+
+    label: int
+    radius: float
+    norm: Norm
+    alpha: float  # probability that this certificate is wrong
+    guarantee: Literal["smoothing", "memory", "deterministic", "none"]
+    evidence: Evidence
+    parts: tuple[Certificate, ...] = ()
+
+    @property
+    def abstained(self) -> bool:
+        return self.label == ABSTAIN
+
+
+class Sampling(Protocol):
+    """How many draws, and what they prove."""
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def cap(self) -> int:
+        """The most draws one test can take."""
+
+    def test(self, source: Source, label: int) -> Steps[Evidence]: ...
+
+
+class Objective(Protocol):
+    """A training loss; its terms are summed for the gradient and logged by name."""
+
+    def __call__(
+        self, model: nn.Module, x: Tensor, y: Tensor, draws: Callable[[int], Tensor], progress: float
+    ) -> Mapping[str, Tensor]: ...
+
+
+class Answer(NamedTuple):
+    """One answered draw, as a run keeps it."""
+
+    purpose: str
+    draws: int
+    counts: tuple[tuple[int, ...], ...]  # [columns, outcomes]
+
+
+class Job(NamedTuple):
+    """One input on its way through the engine."""
+
+    index: int
+    x: Tensor
+    steps: Steps[Any]
+
+
+class Outcome(NamedTuple):
+    """A finished job: its result and every answer it was given."""
+
+    index: int
+    result: Any
+    answers: tuple[Answer, ...]
+    seconds: float  # its share of the time its batches took

@@ -1,0 +1,1 @@
+"""⑤ Carries out draws: many procedures at once, packed into full batches."""

@@ -1,0 +1,90 @@
+"""Which draws go into the next batch.
+
+Procedures ask for draws at their own pace; the network wants full batches. A `Waiting` job is one whose procedure has
+asked and not been answered. A batch is filled from the oldest jobs first, so results come steadily and little is lost
+in a crash; new inputs are begun only when those alive cannot fill a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certus.contracts import Answer, Counts, Draw, Job, Outcome
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A job, the draw it waits for, and what it has been given so far."""
+
+    job: Job
+    draw: Draw
+    handed: int = 0  # rows of the draw already put into batches
+    counts: Counts | None = None
+    used: dict[str, int] = field(default_factory=dict)  # purpose → draws taken from that stream
+    answers: list[Answer] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        return self.draw.draws - self.handed
+
+    @property
+    def kind(self) -> Hashable:
+        """Jobs of one kind can share a batch: same network, same ballot; noise may differ from row to row."""
+        return id(self.draw.source.classifier), self.draw.source.ballot, self.job.x.shape
+
+    def take(self, rows: int) -> Segment:
+        """Hand out the next rows of the pending draw, with the number of the first in its stream."""
+        first = self.used.get(self.draw.purpose, 0)
+        self.used[self.draw.purpose] = first + rows
+        self.handed += rows
+        return Segment(self, first, rows)
+
+    def receive(self, counts: Counts) -> None:
+        self.counts = counts if self.counts is None else self.counts + counts
+
+    def answer(self) -> Outcome | None:
+        """Send the finished counts to the procedure; its result if that was the last draw."""
+        counts = self.counts if self.counts is not None else np.zeros((1, 1), dtype=np.int64)
+        kept = tuple(tuple(int(vote) for vote in column) for column in counts)
+        self.answers.append(Answer(self.draw.purpose, self.draw.draws, kept))
+        try:
+            self.draw, self.handed, self.counts = self.job.steps.send(counts), 0, None
+        except StopIteration as end:
+            return Outcome(self.job.index, end.value, tuple(self.answers), self.seconds)
+        return None
+
+
+class Segment(NamedTuple):
+    """Consecutive draws of one job, side by side in a batch."""
+
+    waiting: Waiting
+    first: int
+    rows: int
+
+
+def full_kind(alive: Sequence[Waiting], batch: int) -> Any:
+    """The oldest kind that can fill a whole batch; None if there is none."""
+    rows: dict[Hashable, int] = {}
+    for waiting in alive:
+        rows[waiting.kind] = rows.get(waiting.kind, 0) + waiting.rows
+        if rows[waiting.kind] >= batch:
+            return waiting.kind
+    return None
+
+
+def pack(alive: Sequence[Waiting], kind: Hashable, batch: int) -> list[Segment]:
+    """Fill one batch with draws of a kind, oldest job first."""
+    segments: list[Segment] = []
+    room = batch
+    for waiting in alive:
+        if waiting.kind == kind and (rows := min(waiting.rows, room)) > 0:
+            segments.append(waiting.take(rows))
+            room -= rows
+        if room == 0:
+            break
+    return segments

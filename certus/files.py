@@ -1,0 +1,33 @@
+"""Files that are whole or not there at all, and the plain words for a disk that refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from certus.errors import OutputError
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an operating system's refusal to write into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path} must be writable; got: {error.strerror or error}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the target, flush to the disk, then rename over it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with writing(path):
+        try:
+            with part.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)

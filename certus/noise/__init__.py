@@ -1,0 +1,1 @@
+"""① A distribution, and the certificate its theorem buys: one file each."""

@@ -1,0 +1,1 @@
+"""④ The papers' algorithms, each for one input, as generators that ask for draws and receive counts."""

@@ -1,0 +1,1 @@
+"""⑥ A run on disk: written as it goes, resumed, verified, exchanged."""

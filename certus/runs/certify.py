@@ -1,0 +1,118 @@
+"""Carry out a recipe: every input that has no row yet goes through the engine, and its row is kept as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certus.contracts import Certificate, Classifier, Draw, Job, Noise, Norm, Outcome, Source, Steps, Stream
+from certus.data import Inputs
+from certus.engine.local import Local
+from certus.errors import DataError, ModelError
+from certus.recipe import Recipe, build, build_procedure
+from certus.runs.rows import Row
+from certus.runs.store import Store
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Silence:
+    """No noise: how the base classifier is asked about the clean input, in the same batches."""
+
+    norm: Norm
+
+    def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
+        out[:] = x
+
+    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
+        return p_top * 0
+
+    def need(self, radius: float, dim: int) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Told how a run goes; the command line shows it as a bar."""
+
+    started: Callable[[int, int, int], None] = lambda inputs, done, cap: None  # inputs in all, already done, most draws each
+    rows: Callable[[int], None] = lambda rows: None
+    finished: Callable[[int], None] = lambda draws: None
+
+
+def carry_out(
+    recipe: Recipe, folder: Path, inputs: Inputs, classifier: Classifier, watcher: Watcher | None = None
+) -> None:
+    """Answer the recipe's question for every input, continuing where an earlier attempt stopped."""
+    watcher = watcher or Watcher()
+    question, means = recipe.question, recipe.means
+    procedure = build_procedure(question)
+    source = Source(classifier, build("noise", question.noise))
+    _refuse_labels(classifier, inputs)
+    engine = Local(means.batch, question.seed, watcher.rows)
+    labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
+    with Store(folder, recipe) as store:
+        done = store.done()
+        watcher.started(len(inputs), len(done), procedure.cap)
+        for outcome in engine.run(_jobs(procedure, source, inputs, done)):
+            row = _row(outcome, labels[outcome.index])
+            store.add(row)
+            watcher.finished(row.draws or 0)
+        notes = tuple(dict.fromkeys([*means.notes, *engine.notes]))
+        replace(recipe, means=replace(means, notes=notes)).write(folder / "recipe.toml")
+
+
+def _jobs(procedure: Any, source: Source, inputs: Inputs, done: set[int]) -> Iterator[Job]:
+    for position, index in enumerate(inputs.indices.tolist()):
+        if index not in done:
+            x = inputs.tensor(position)
+            yield Job(index, x, _with_clean(source, procedure(source, x.numel())))
+
+
+def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:
+    """The base classifier's own answer first, then the procedure."""
+    clean = yield Draw(replace(source, noise=_silence(source.noise)), 1, purpose="clean")
+    certificate = yield from steps
+    return int(clean[0].argmax()), certificate
+
+
+def _silence(noise: Noise) -> Silence:
+    return Silence(noise.norm)
+
+
+def _row(outcome: Outcome, label: int) -> Row:
+    clean, certificate = outcome.result
+    draws = sum(answer.draws for answer in outcome.answers if answer.purpose != "clean")
+    return Row(
+        outcome.index,
+        label,
+        certificate.label,
+        certificate.radius,
+        draws,
+        outcome.seconds,
+        clean,
+        certificate.evidence.low if certificate.evidence.low > 0 else None,
+        outcome.answers,
+    )
+
+
+def _refuse_labels(classifier: Classifier, inputs: Inputs) -> None:
+    """Labels must be classes of the classifier; one clean pass tells how many there are."""
+    from certus.engine.settle import check_scores
+
+    if len(inputs) == 0:
+        raise DataError("the data must hold at least one input; got none")
+    x = inputs.tensor(0).unsqueeze(0)
+    rows = getattr(classifier, "rows", None) or 1
+    scores = check_scores(classifier(x.expand(rows, *x.shape[1:]).contiguous()), rows)
+    highest = int(np.max(inputs.labels))
+    if highest >= scores.shape[1]:
+        raise ModelError(
+            f"labels must be classes of the classifier, 0 to {scores.shape[1] - 1}; the data has labels up to {highest}"
+        )

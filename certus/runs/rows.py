@@ -1,0 +1,39 @@
+"""What a run holds when it is read: one row an input, and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from certus.contracts import Answer
+
+
+@dataclass(frozen=True)
+class Row:
+    """One input of a run. predicted is −1 for an abstention; its radius is then 0."""
+
+    index: int
+    label: int
+    predicted: int
+    radius: float
+    draws: int | None = None  # None where a foreign log does not say
+    seconds: float | None = None
+    clean: int | None = None  # what the base classifier says without noise, where it was asked
+    low: float | None = None  # lower bound on P(predicted), where it is kept
+    answers: tuple[Answer, ...] = ()
+
+    @property
+    def correct(self) -> bool:
+        return self.predicted == self.label
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run, or a foreign log, as a value: everything a report is made of."""
+
+    name: str
+    kind: Literal["certify", "predict"]
+    rows: tuple[Row, ...]  # by index
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the recipe as nested tables; empty for a log
+    inputs: int | None = None  # how many inputs were asked for; fewer rows mean an unfinished run

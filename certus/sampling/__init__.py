@@ -1,0 +1,1 @@
+"""③ How many draws, and what they prove: one file for each scheme."""

@@ -1,0 +1,136 @@
+"""Anything becomes a classifier, or is refused in one line."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from certus.classifiers import load, ready, wrap
+from certus.classifiers.onnx import Onnx, from_network
+from certus.engine.settle import settle
+from certus.errors import ModelError, OptionError
+
+
+class Dynamic(nn.Module):
+    """Cannot be exported: what it does depends on the values it is given."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = x.flatten(1).sum(1)
+        if total[0].item() > -1e9:
+            return torch.stack([total, -total], dim=1)
+        return torch.stack([-total, total], dim=1)
+
+
+def small() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+
+
+def test_a_network_runs_on_onnx_runtime_with_the_same_scores():
+    network, x = small(), torch.rand(16)
+    prepared = ready(wrap(network), x.view(1, 4, 4))
+    assert prepared.engine == "onnxruntime" and isinstance(prepared.classifier, Onnx) and prepared.note == ""
+    batch = torch.rand(9, 1, 4, 4)
+    with torch.no_grad():
+        assert torch.allclose(prepared.classifier(batch), network(batch), atol=1e-5)
+
+
+def test_a_network_that_cannot_be_exported_falls_back_to_torch_and_says_so():
+    prepared = ready(wrap(Dynamic().eval()), torch.rand(1, 4, 4))
+    assert prepared.engine == "torch"
+    assert prepared.note.startswith("running on torch: not exportable to ONNX (")
+    assert "\n" not in prepared.note
+    with pytest.raises(ModelError, match="not exportable"):
+        ready(wrap(Dynamic().eval()), torch.rand(1, 4, 4), engine="onnxruntime")
+
+
+def test_train_mode_is_refused_wherever_it_hides():
+    network = small()
+    network[2].train()
+    with pytest.raises(ModelError, match="must be in eval mode"):
+        wrap(network)
+    with pytest.raises(ModelError, match="must be in eval mode"):
+        wrap(nn.Linear(2, 2).train())
+
+
+def test_a_stochastic_network_is_refused():
+    class Stochastic(nn.Module):
+        def forward(self, x):
+            return nn.functional.dropout(x.flatten(1), 0.5, training=True)
+
+    with pytest.raises(ModelError, match="must give the same scores for the same input"):
+        settle(wrap(Stochastic().eval()), torch.rand(64, 4), 64)
+
+
+def test_a_network_of_another_shape_is_told_so():
+    with pytest.raises(ModelError, match=r"must accept inputs of shape \[1, 5, 5\]"):
+        ready(wrap(small()), torch.rand(1, 5, 5))
+
+
+def test_onnx_files(tmp_path):
+    network = small()
+    path = tmp_path / "a.onnx"
+    torch.onnx.export(
+        network, (torch.rand(2, 1, 4, 4),), str(path), dynamo=True, input_names=["x"], external_data=False,
+        dynamic_shapes=({0: torch.export.Dim("batch")},), verbose=False,
+    )  # fmt: skip
+    loaded = load(path)
+    assert loaded.rows is None
+    x = torch.rand(5, 1, 4, 4)
+    assert torch.allclose(loaded(x), network(x), atol=1e-5)
+    with pytest.raises(ModelError, match=r"takes inputs of shape \[1, 4, 4\]; got \[1, 5, 5\]"):
+        loaded(torch.rand(5, 1, 5, 5))
+
+
+def test_a_frozen_batch_size_is_served(tmp_path):
+    network = small()
+    path = tmp_path / "frozen.onnx"
+    torch.onnx.export(network, (torch.rand(3, 1, 4, 4),), str(path), dynamo=True, external_data=False, verbose=False)
+    loaded = load(path)
+    assert loaded.rows == 3
+    probe = torch.rand(64, 1, 4, 4)
+    settled = settle(loaded, probe, 64)
+    assert "exactly 3 rows" in settled.note
+    assert torch.allclose(settled.call(probe), network(probe), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("nowhere.onnx", "must be an ONNX file; there is no such file"),
+        ("nowhere", "model must be a checkpoint folder, a file.onnx, or package.module:callable; got 'nowhere'"),
+        ("linear:absent", "model must name a callable that can be imported"),
+        ("no_such_module:f", "model must name a callable that can be imported"),
+        ("linear:not_callable", "model must name a callable; 'linear:not_callable' is of type int"),
+    ],
+)
+def test_bad_models(spec, message):
+    with pytest.raises(ModelError) as error:
+        load(spec)
+    assert message in str(error.value)
+
+
+def test_a_foreign_onnx_file_is_refused(tmp_path):
+    path = tmp_path / "foreign.onnx"
+    path.write_bytes(b"not a network")
+    with pytest.raises(ModelError, match="must be a network that ONNX Runtime can load"):
+        load(path)
+
+
+def test_engine_and_threads_are_checked():
+    with pytest.raises(OptionError, match="engine must be one of"):
+        ready(wrap(small()), torch.rand(1, 4, 4), engine="gpu")
+    with pytest.raises(OptionError, match="threads must be a positive"):
+        ready(wrap(small()), torch.rand(1, 4, 4), threads=0)
+
+
+def test_exported_scores_are_compared_before_they_are_believed():
+    """A network whose second call differs from its first, as one with hidden state: the comparison must object."""
+
+    class Liar(nn.Module):
+        def forward(self, x):
+            return x.flatten(1) * (2.0 if torch.compiler.is_compiling() else 1.0)
+
+    with pytest.raises(ModelError, match="scores differ"):
+        from_network(Liar().eval(), torch.rand(1, 4, 4))

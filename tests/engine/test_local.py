@@ -1,0 +1,157 @@
+"""The engine: counts do not depend on how draws are batched, packed or ordered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import linear
+from certus.classifiers import ready, wrap
+from certus.contracts import Draw, Job, Source, Stream
+from certus.engine.local import Local
+from certus.engine.settle import FixedShape, settle
+from certus.errors import ModelError, OptionError
+from certus.noise.gaussian import Gaussian
+from certus.procedures.certify import Certify
+from certus.sampling.fixed import Fixed
+
+BATCHES = (1, 7, 64, 1000)
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(1)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 6, 3, padding=1),
+        torch.nn.BatchNorm2d(6),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(6, 12, 3),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(12 * 36, 4),
+    ).eval()
+
+
+def inputs(number: int, shape: tuple[int, ...]) -> list[torch.Tensor]:
+    return list(torch.rand(number, *shape, generator=torch.Generator().manual_seed(2)))
+
+
+def counts_of(source: Source, xs, batch: int, seed: int = 3, indices=None) -> dict[int, tuple]:
+    procedure = Certify(30, Fixed(200, 0.05))
+    indices = range(len(xs)) if indices is None else indices
+    jobs = [Job(i, x, procedure(source, x.numel())) for i, x in zip(indices, xs, strict=True)]
+    return {outcome.index: outcome.answers for outcome in Local(batch, seed).run(jobs)}
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_counts_are_the_same_for_any_batch_alone_or_packed(engine):
+    xs = inputs(5, (1, 8, 8))
+    source = Source(ready(wrap(network()), xs[0], engine).classifier, Gaussian(0.3))
+    expected = counts_of(source, xs, 64)
+    assert len({answers[1].counts for answers in expected.values()}) > 1  # inputs that differ, or nothing is shown
+    for batch in BATCHES:
+        assert counts_of(source, xs, batch) == expected
+        for i, x in enumerate(xs):
+            assert counts_of(source, [x], batch, indices=[i]) == {i: expected[i]}
+    assert counts_of(source, xs[::-1], 64, indices=[4, 3, 2, 1, 0]) == expected
+
+
+def test_seed_index_and_purpose_change_the_noise():
+    x = inputs(1, (4,))[0]
+    source = Source(linear.score, Gaussian(0.5))
+    by_seed = [counts_of(source, [x], 64, seed=s)[0][1].counts for s in range(6)]
+    by_index = [counts_of(source, [x], 64, indices=[i])[i][1].counts for i in range(6)]
+    assert len(set(by_seed)) > 1 and len(set(by_index)) > 1
+
+
+def test_draws_of_one_purpose_continue_their_stream():
+    """Two requests of 50 are the same draws as one of 100; another purpose has its own."""
+    x = inputs(1, (4,))[0]
+    source = Source(linear.score, Gaussian(0.5))
+
+    def ask(*sizes):
+        total = np.zeros((1, 2), dtype=np.int64)
+        for size in sizes:
+            total = total + (yield Draw(source, size))
+        return total
+
+    results = [next(Local(64, 0).run([Job(0, x, ask(*sizes))])).result.tolist() for sizes in ((100,), (50, 50), (1, 99))]
+    assert results[0] == results[1] == results[2]
+
+
+def test_counts_are_those_of_a_plain_loop():
+    x = inputs(1, (4,))[0]
+    noise, source = Gaussian(0.5), Source(linear.score, Gaussian(0.5))
+    (outcome,) = Local(64, 9).run([Job(12, x, Certify(30, Fixed(200, 0.05))(source, 4))])
+    noisy = torch.empty(200, 4)
+    noise.fill(noisy, x, Stream(9, 12, "test"), 0)
+    expected = torch.bincount(linear.score(noisy).argmax(1), minlength=2)
+    assert list(outcome.answers[1].counts[0]) == expected.tolist()
+
+
+def test_batches_are_full_except_the_last():
+    sizes = []
+    engine = Local(64, 0, advance=sizes.append)
+    source = Source(linear.score, Gaussian(0.5))
+
+    def looks():  # a scheme that looks every 10 draws
+        for _ in range(20):
+            yield Draw(source, 10)
+
+    list(engine.run(Job(i, x, looks()) for i, x in enumerate(inputs(50, (4,)))))
+    assert sum(sizes) == 50 * 200
+    # At the end fewer inputs are alive than would fill a batch; until then every batch is full.
+    assert sum(size < 64 for size in sizes) <= 20
+
+
+def test_inputs_are_begun_only_when_needed_and_oldest_first():
+    begun = []
+    source = Source(linear.score, Gaussian(0.5))
+
+    def jobs():
+        for i, x in enumerate(inputs(20, (4,))):
+            begun.append(i)
+            yield Job(i, x, Certify(100, Fixed(1000, 0.05))(source, 4))
+
+    order = []
+    for outcome in Local(64, 0).run(jobs()):
+        order.append(outcome.index)
+        assert begun[-1] <= outcome.index + 2
+    assert order == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("classifier", "message"),
+    [
+        (linear.nan, "must return numbers; got NaN"),
+        (linear.flat, r"must return scores \[batch, classes\]"),
+        (linear.batchwise, "must give the same scores for the same input"),
+        (linear.moody, "must give the same scores for the same input; they change when the same batch is given twice"),
+        (linear.text, "must return a tensor of scores"),
+        (linear.broken, "raised RuntimeError: no such luck"),
+    ],
+)
+def test_what_is_not_a_function_is_refused_with_the_input(classifier, message):
+    with pytest.raises(ModelError, match=message) as error:
+        counts_of(Source(wrap(classifier), Gaussian(0.5)), inputs(1, (4,)), 64, indices=[7])
+    assert str(error.value).startswith("input 7: ")
+
+
+def test_last_bits_that_move_with_the_batch_size_are_pinned():
+    def shaky(x):
+        return linear.score(x) * (1 + 1e-7 * len(x))
+
+    probe = torch.rand(64, 4, generator=torch.Generator().manual_seed(0))
+    settled = settle(shaky, probe, 64)
+    assert isinstance(settled.call, FixedShape) and "last bits" in settled.note
+    assert torch.equal(settled.call(probe[:5]), settled.call(probe)[:5])
+    engine = Local(7, 0)
+    jobs = [Job(0, inputs(1, (4,))[0], Certify(30, Fixed(200, 0.05))(Source(shaky, Gaussian(0.5)), 4))]
+    list(engine.run(jobs))
+    assert engine.notes == [settled.note]
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5])
+def test_bad_batches_are_refused(batch):
+    with pytest.raises(OptionError, match="batch of the engine must be a positive whole number"):
+        Local(batch)

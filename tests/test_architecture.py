@@ -1,0 +1,96 @@
+"""Imports go one way, the public list is exact, and help does not wait for torch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import certus
+
+PACKAGE = Path(certus.__file__).parent
+
+# Stage → what it may import besides itself. Absent here: free to import what it likes (cli, the top).
+ALLOWED = {
+    "errors": set(),
+    "contracts": {"errors"},
+    "catalog": {"errors"},
+    "files": {"errors"},
+    "streams": {"contracts", "errors"},
+    "bounds": {"errors"},
+    "noise": {"contracts", "errors", "streams"},
+    "architectures": {"contracts", "errors"},
+    "data": {"catalog", "contracts", "errors", "files"},
+    "training": {"architectures", "catalog", "contracts", "data", "errors", "files", "noise", ""},
+    "classifiers": {"contracts", "errors", "training"},
+    "sampling": {"bounds", "contracts", "errors"},
+    "procedures": {"bounds", "contracts", "errors", "sampling"},
+    "engine": {"bounds", "contracts", "errors", "streams"},
+    "recipe": {"catalog", "errors", "files"},
+    "runs": {"contracts", "data", "engine", "errors", "files", "recipe"},
+    "report": {"contracts", "data", "errors", "files", "runs"},
+    "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
+}
+
+
+def stage_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Stages of certus that a file imports anywhere, also inside functions; `import certus` itself is ''."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "certus":
+            names = [f"certus.{alias.name}" if (PACKAGE / alias.name).exists() or (PACKAGE / f"{alias.name}.py").exists() else "certus." for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        found |= {name.split(".")[1] if "." in name else "" for name in names if name.split(".")[0] == "certus"}
+    return found
+
+
+def test_imports_go_one_way():
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {imported or 'certus itself'}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (stage := stage_of(path)) in ALLOWED
+        for imported in sorted(imports(path) - ALLOWED[stage] - {stage})
+    ]
+    assert wrong == []
+
+
+def test_every_stage_is_under_the_rule():
+    free = {"__init__", "cli", "plan", "py"}
+    stages = {stage_of(path) for path in PACKAGE.rglob("*.py")}
+    assert stages - free == set(ALLOWED) & stages
+
+
+def test_the_catalogue_names_no_part():
+    text = (PACKAGE / "catalog.py").read_text()
+    assert imports(PACKAGE / "catalog.py") == {"errors"} and "import_module(f" in text
+
+
+def test_the_public_list_is_exact():
+    assert certus.__all__ == sorted(certus.__all__) or set(certus.__all__) == set(certus._HOME)
+    assert set(certus.__all__) == set(certus._HOME)
+    for name in certus.__all__:
+        assert getattr(certus, name) is not None
+    assert set(dir(certus)) == {*certus.__all__, "__version__"}
+
+
+def test_help_and_version_do_not_import_torch_or_numpy():
+    code = (
+        "import sys; from certus.cli.main import run; codes = [run(a) for a in (['--help'], ['--version'], ['certify', '--help'])];"
+        "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'onnxruntime'} & set(sys.modules);"
+        "assert not heavy, heavy; assert codes == [0, 0, 0], codes"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_every_module_says_what_it_is():
+    silent = [str(p) for p in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(p.read_text()))]
+    assert silent == []
