@@ -163,7 +163,8 @@ class Answer(NamedTuple):
     counts: tuple[tuple[int, ...], ...]  # [columns, outcomes]
 
 
-class Job(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Job:
     """One input on its way through the engine."""
 
     index: int
@@ -171,7 +172,8 @@ class Job(NamedTuple):
     steps: Steps[Any]
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Outcome:
     """A finished job: its result and every answer it was given."""
 
     index: int

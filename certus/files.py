@@ -21,6 +21,9 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write beside the target, flush to the disk, then rename over it."""
+    if not path.name or (path.exists() and not path.is_file()):
+        # A rename would put a file in the place of a device.
+        raise OutputError(f"output {path} must be a file; got a {'folder' if path.is_dir() else 'device'}")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
         try:

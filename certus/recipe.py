@@ -88,6 +88,8 @@ class Recipe:
     @classmethod
     def read(cls, path: Path) -> Recipe:
         """From TOML; RunError when it is not one of ours."""
+        if not path.is_file():
+            raise RunError(f"{path.parent} must be the folder of a run; it holds no recipe.toml")
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
             if tables.get("format") != FORMAT:

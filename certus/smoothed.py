@@ -61,7 +61,7 @@ class Smoothed:
         jobs = [(input_number(x), x) for x in tensors]
         found: dict[int, Certificate] = {}
         # An input given twice has the same noise, so the same certificate: it is drawn once.
-        unique = {number: x for number, x in jobs}
+        unique = dict(jobs)
         for outcome in engine.run(
             Job(number, x, procedure(self._source(x), x.numel())) for number, x in unique.items()
         ):

@@ -46,7 +46,12 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "certus":
-            names = [f"certus.{alias.name}" if (PACKAGE / alias.name).exists() or (PACKAGE / f"{alias.name}.py").exists() else "certus." for alias in node.names]
+            names = [
+                f"certus.{alias.name}"
+                if (PACKAGE / alias.name).exists() or (PACKAGE / f"{alias.name}.py").exists()
+                else "certus."
+                for alias in node.names
+            ]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         found |= {name.split(".")[1] if "." in name else "" for name in names if name.split(".")[0] == "certus"}
@@ -84,7 +89,8 @@ def test_the_public_list_is_exact():
 
 def test_help_and_version_do_not_import_torch_or_numpy():
     code = (
-        "import sys; from certus.cli.main import run; codes = [run(a) for a in (['--help'], ['--version'], ['certify', '--help'])];"
+        "import sys; from certus.cli.main import run; "
+        "codes = [run(a) for a in (['--help'], ['--version'], ['certify', '--help'])];"
         "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'onnxruntime'} & set(sys.modules);"
         "assert not heavy, heavy; assert codes == [0, 0, 0], codes"
     )

@@ -49,10 +49,7 @@ def test_lower_bound_at_large_n_against_high_precision(n, share, alpha):
     k = max(1, round(n * share))
     low = lower_bound(k, n, alpha)
     with mpmath.workdps(40):
-        if k == n:
-            tail = mpmath.mpf(low) ** n
-        else:
-            tail = _tail(k, n, mpmath.mpf(low))
+        tail = mpmath.mpf(low) ** n if k == n else _tail(k, n, mpmath.mpf(low))
         assert tail <= mpmath.mpf(alpha)
         # A relative step m down in p costs at most about n·m of the tail: that is all the margin may give away.
         assert tail >= mpmath.mpf(alpha) * (1 - 2 * n * mpmath.mpf(MARGIN) - mpmath.mpf("1e-9"))

@@ -20,7 +20,13 @@ def test_words_do_not_depend_on_how_they_are_asked_for():
 
 def test_names_that_differ_in_anything_share_no_word():
     base = Stream(0, 0, "test")
-    others = [Stream(1, 0, "test"), Stream(0, 1, "test"), Stream(0, 0, "guess"), Stream(2**32, 0, "test"), Stream(0, 2**63, "test")]
+    others = [
+        Stream(1, 0, "test"),
+        Stream(0, 1, "test"),
+        Stream(0, 0, "guess"),
+        Stream(2**32, 0, "test"),
+        Stream(0, 2**63, "test"),
+    ]
     # 2000 64-bit words each: two independent streams share one with probability 2e-13.
     seen = [set(words(stream, 0, 500, 8).view(np.uint64).ravel().tolist()) for stream in [base, *others]]
     assert all(len(one) == 2000 for one in seen)

@@ -36,7 +36,7 @@ def load(spec: str | Path) -> Classifier:
 
         return wrap(resolve(text))
     raise ModelError(
-        f"model must be a checkpoint folder, a file.onnx, or package.module:callable; got '{text}', which does not exist"
+        f"model must be a checkpoint folder, a file.onnx, or package.module:callable; there is no '{text}'"
     )
 
 
@@ -94,12 +94,14 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
 
 
 def _try(classifier: Classifier, example: Tensor) -> None:
-    """One forward pass, so that a network that does not fit its inputs is told apart from one that cannot be exported."""
+    """One forward pass, to tell a network that does not fit its inputs from one that cannot be exported."""
     try:
         classifier(example.unsqueeze(0))
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         reason = str(error).splitlines()[0]
-        raise ModelError(f"the network must accept inputs of shape {list(example.shape)}; it raised: {reason}") from error
+        raise ModelError(
+            f"the network must accept inputs of shape {list(example.shape)}; it raised: {reason}"
+        ) from error
 
 
 def digest(spec: str | Path) -> str:

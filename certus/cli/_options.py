@@ -60,7 +60,9 @@ def parse_range(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def question_of(model: str, subset: Subset, inputs: Inputs, noise: Part, procedure: Part, sampling: Part | None, seed: int) -> Question:
+def question_of(
+    model: str, subset: Subset, inputs: Inputs, noise: Part, procedure: Part, sampling: Part | None, seed: int
+) -> Question:
     """The question that these options ask."""
     from pathlib import Path
 

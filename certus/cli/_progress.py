@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
 
 if TYPE_CHECKING:
     from certus.runs.certify import Watcher
@@ -15,14 +19,18 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
-    """A bar; the value given updates it: update(done, total, text)."""
+    """A bar; the value given updates it: update(done, total, text). In a log file, a line a minute."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(title, unit)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}% {task.fields[text]}"),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None, text=unit)
 
         def update(done: float, total: float, text: str = "") -> None:
@@ -31,38 +39,56 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
         yield update
 
 
+def _lines(title: str, unit: str) -> Callable[..., None]:
+    """The same as plain lines."""
+    start = last = time.monotonic()
+
+    def update(done: float, total: float, text: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= QUIET and done > 0:
+            last = now
+            left = (now - start) * (total - done) / done
+            print(f"{title}: {done / total:.0%} {text or unit}, {left:.0f} s left", file=sys.stderr, flush=True)
+
+    return update
+
+
 @contextlib.contextmanager
 def run_bar(title: str) -> Iterator[Watcher]:
-    """A bar for a run: finished inputs count for the most draws they could have taken, so the bar never runs backwards."""
-    import time
-
+    """A bar for a run: a finished input counts for the most draws it could have taken, so the bar never goes back."""
     from certus.runs.certify import Watcher
 
-    inputs = finished = cap = drawn = settled = before = 0
-    start = time.monotonic()
-
     with bar(title, "inputs") as update:
+        state = _RunState(update)
+        yield Watcher(state.started, state.rows, state.one_more)
 
-        def show() -> None:
-            # `settled` draws belong to finished inputs; the rest to the inputs under way.
-            progress = (finished - before) * cap + min(drawn - settled, cap * (inputs - finished))
-            rate = drawn / max(time.monotonic() - start, 1e-9)
-            update(progress, max(1, (inputs - before) * cap), f"{finished}/{inputs} inputs, {rate:,.0f} draws/s")
 
-        def started(all_inputs: int, done: int, most: int) -> None:
-            nonlocal inputs, finished, before, cap
-            inputs, finished, before, cap = all_inputs, done, done, most
-            show()
+class _RunState:
+    """How far a run is."""
 
-        def rows(number: int) -> None:
-            nonlocal drawn
-            drawn += number
-            show()
+    def __init__(self, update: Callable[..., None]) -> None:
+        self.update = update
+        self.start = time.monotonic()
+        self.inputs = self.before = self.finished = self.cap = 0
+        self.drawn = self.settled = 0  # draws in all; draws of inputs that are finished
 
-        def one_more(draws: int) -> None:
-            nonlocal finished, settled
-            finished += 1
-            settled += draws
-            show()
+    def started(self, inputs: int, done: int, cap: int) -> None:
+        self.inputs, self.before, self.finished, self.cap = inputs, done, done, cap
+        self.show()
 
-        yield Watcher(started, rows, one_more)
+    def rows(self, number: int) -> None:
+        self.drawn += number
+        self.show()
+
+    def one_more(self, draws: int) -> None:
+        self.finished += 1
+        self.settled += draws
+        self.show()
+
+    def show(self) -> None:
+        under_way = min(self.drawn - self.settled, self.cap * (self.inputs - self.finished))
+        done = (self.finished - self.before) * self.cap + max(0, under_way)
+        rate = self.drawn / max(time.monotonic() - self.start, 1e-9)
+        text = f"{self.finished}/{self.inputs} inputs, {rate:,.0f} draws/s"
+        self.update(done, max(1, (self.inputs - self.before) * self.cap), text)

@@ -19,6 +19,8 @@ from certus.errors import CertusError
 # In the order a newcomer meets them. A command is a file of this folder: `command` is its function, `app` its group.
 COMMANDS = ("demo", "data", "train", "certify", "predict", "verify", "report", "export")
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="certus",
     add_completion=False,
@@ -47,7 +49,10 @@ for _name in COMMANDS:
 def main() -> None:
     """The console script."""
     signal.signal(signal.SIGTERM, _interrupt)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:
+        _say("certus: interrupted; what was finished is kept, and the same command continues it")
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -61,8 +66,7 @@ def run(arguments: list[str]) -> int:
     except typer.Exit as end:
         return int(end.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _say("certus: interrupted; what was finished is kept, and the same command continues it")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader (`| head`) has had enough; nothing is left to say to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,7 +28,7 @@ def _ignore(rows: int) -> None:
 
 @dataclass(eq=False)
 class Local:
-    """Batches of `batch` rows in one process. `advance` is told of every batch; `notes` collects what a record needs."""
+    """Batches of `batch` rows in one process; `advance` is told of each, `notes` is for the record."""
 
     batch: int = ROWS
     seed: int = 0

@@ -34,7 +34,7 @@ class FixedShape:
         import torch
 
         scores = []
-        for part in x.split(self.rows):
+        for part in torch.split(x, self.rows):
             if len(part) < self.rows:
                 part = torch.cat([part, part[-1:].expand(self.rows - len(part), *part.shape[1:])])
             scores.append(self.classifier(part))
@@ -88,7 +88,7 @@ def _in_pieces(classifier: Classifier, probe: Tensor, whole: Tensor, size: int) 
     import torch
 
     few = probe[: max(size, 8) // size * size]  # at size 1, eight rows show it as well as all
-    pieces: Sequence[Tensor] = [check_scores(classifier(part), len(part)) for part in few.split(size)]
+    pieces: Sequence[Tensor] = [check_scores(classifier(part), len(part)) for part in torch.split(few, size)]
     scores = torch.cat(list(pieces))
     _refuse_unless_close(whole[: len(few)], scores, "with the batch size")
     return bool(torch.equal(scores, whole[: len(few)]))

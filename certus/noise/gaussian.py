@@ -55,7 +55,8 @@ class Gaussian:
         """σ/2·(Φ⁻¹(p_top) − Φ⁻¹(p_next)), whatever the dimension."""
         import torch
 
-        return self.sigma / 2 * (torch.special.ndtri(p_top) - torch.special.ndtri(p_next))
+        radius: Tensor = self.sigma / 2 * (torch.special.ndtri(p_top) - torch.special.ndtri(p_next))
+        return radius
 
     def need(self, radius: float, dim: int) -> float:
         """Φ(r/σ), rounded up."""

@@ -41,7 +41,9 @@ class Silence:
 class Watcher:
     """Told how a run goes; the command line shows it as a bar."""
 
-    started: Callable[[int, int, int], None] = lambda inputs, done, cap: None  # inputs in all, already done, most draws each
+    started: Callable[[int, int, int], None] = lambda inputs, done, cap: (
+        None
+    )  # inputs in all, already done, most draws each
     rows: Callable[[int], None] = lambda rows: None
     finished: Callable[[int], None] = lambda draws: None
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from certus.contracts import Answer
+from certus.contracts import Answer, Norm
 from certus.errors import OutputError, RunError
-from certus.recipe import Question, Recipe
 from certus.files import writing
+from certus.recipe import Question, Recipe, build
 from certus.runs.rows import Record, Row
 
 APPLICATION = 0x63657274  # "cert": marks the database as ours
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS certificates (
 ) STRICT;
 CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
 """
-PATIENCE = 1.0  # seconds of work a kill may cost: rows are committed at least this often
+PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
 
 
 class Store:
@@ -51,7 +51,9 @@ class Store:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise RunError(f"{self.folder} is being written by another process; wait for it or choose another --out") from error
+            raise RunError(
+                f"{self.folder} is being written by another process; wait for it or choose another --out"
+            ) from error
         recipe_path = self.folder / "recipe.toml"
         if recipe_path.exists():
             _refuse_other_question(self.folder, Recipe.read(recipe_path).question, self.recipe.question)
@@ -59,7 +61,9 @@ class Store:
         self.recipe.write(recipe_path)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self.commit()
         finally:
@@ -96,9 +100,10 @@ def read(folder: Path) -> Record:
         (fingerprint,) = connection.execute("SELECT fingerprint FROM run").fetchone() or ("",)
     if fingerprint != recipe.question.fingerprint:
         raise RunError(f"recipe.toml of {folder} must be the one its rows were made with; it has been changed")
+    norm: Norm = build("noise", recipe.question.noise).norm
     kind: Literal["certify", "predict"] = "predict" if recipe.question.procedure["name"] == "predict" else "certify"
     settings = {"question": _table(recipe.question), "means": _table(recipe.means)}
-    return Record(folder.name, kind, tuple(_row(values) for values in found), settings, recipe.question.inputs)
+    return Record(folder.name, kind, tuple(map(_row, found)), settings, norm, recipe.question.inputs)
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -119,14 +124,15 @@ def _values(row: Row) -> tuple[Any, ...]:
 
 
 def _row(values: tuple[Any, ...]) -> Row:
+    index, label, predicted, radius, draws, seconds, clean, low, stored = values
     try:
         answers = tuple(
             Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
-            for purpose, draws, outcomes, columns in json.loads(values[-1])
+            for purpose, draws, outcomes, columns in json.loads(stored)
         )
     except (ValueError, TypeError, IndexError) as error:
-        raise RunError(f"answers of input {values[0]} must be readable; they are damaged ({error})") from error
-    return Row(*values[:-1], answers=answers)
+        raise RunError(f"answers of input {index} must be readable; they are damaged ({error})") from error
+    return Row(index, label, predicted, radius, draws, seconds, clean, low, answers)
 
 
 def _dense(pairs: list[list[int]], outcomes: int) -> tuple[int, ...]:
@@ -176,7 +182,9 @@ def _refuse_strangers(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} must be a folder for a run; got a file")
     if folder.is_dir() and not (folder / "recipe.toml").exists():
-        others = [p.name for p in folder.iterdir() if p.name != "lock" and not p.name.startswith((".recipe", "certificates"))]
+        others = [
+            p.name for p in folder.iterdir() if p.name != "lock" and not p.name.startswith((".recipe", "certificates"))
+        ]
         if others:
             raise RunError(f"{folder} must be a run or a new folder; it holds other things, such as {others[0]}")
 
@@ -196,4 +204,6 @@ def _database_errors(folder: Path, reading: bool = False) -> Iterator[None]:
             raise RunError(f"the database of {folder} cannot be read: {error}") from error
         raise OutputError(f"{folder} must be writable; got: {error} (rows already stored are safe)") from error
     except sqlite3.DatabaseError as error:
-        raise RunError(f"certificates.sqlite of {folder} must be a database of certus; it is damaged ({error})") from error
+        raise RunError(
+            f"certificates.sqlite of {folder} must be a database of certus; it is damaged ({error})"
+        ) from error

@@ -108,7 +108,9 @@ def _replay(row: Row, procedure: Any, noise: Noise, dim: int) -> Certificate:
     asked: Draw = next(steps)
     for answer in answers:
         if (asked.purpose, asked.draws) != (answer.purpose, answer.draws):
-            raise RunError(f"{answer.draws} {answer.purpose} draws are stored where {asked.draws} {asked.purpose} belong")
+            raise RunError(
+                f"{answer.draws} {answer.purpose} draws are stored where {asked.draws} {asked.purpose} belong"
+            )
         try:
             asked = steps.send(np.array(answer.counts, dtype=np.int64))
         except StopIteration as end:
@@ -170,7 +172,9 @@ def _count_again(
         noise.fill(batch[:rows], x, stream, at)
         scores = classifier(batch)[:rows]
         if scores.shape[1] != len(counts):
-            raise RunError(f"the model must have {len(counts)} classes, as when the run was made; got {scores.shape[1]}")
+            raise RunError(
+                f"the model must have {len(counts)} classes, as when the run was made; got {scores.shape[1]}"
+            )
         counts += np.bincount(scores.argmax(1).numpy(), minlength=len(counts))
         if scores.shape[1] > 1:
             top = scores.topk(2, dim=1).values
@@ -183,7 +187,10 @@ def _count_again(
 def check_files(question: Question, inputs: Inputs, model_digest: str) -> list[str]:
     """Whether model and data are still what the run was made with."""
     problems: Sequence[tuple[bool, str]] = [
-        (model_digest == question.model_digest, f"model {question.model} is not the one that was certified (its hash differs)"),
+        (
+            model_digest == question.model_digest,
+            f"model {question.model} is not the one that was certified (its hash differs)",
+        ),
         (inputs.digest == question.data_digest, f"data {question.data} is not what was certified (its hash differs)"),
     ]
     return [problem for fine, problem in problems if not fine]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import linear
 import numpy as np
 import pytest
 import torch
 
-import linear
 from certus.classifiers import ready, wrap
 from certus.contracts import Draw, Job, Source, Stream
 from certus.engine.local import Local
@@ -75,7 +75,9 @@ def test_draws_of_one_purpose_continue_their_stream():
             total = total + (yield Draw(source, size))
         return total
 
-    results = [next(Local(64, 0).run([Job(0, x, ask(*sizes))])).result.tolist() for sizes in ((100,), (50, 50), (1, 99))]
+    results = [
+        next(Local(64, 0).run([Job(0, x, ask(*sizes))])).result.tolist() for sizes in ((100,), (50, 50), (1, 99))
+    ]
     assert results[0] == results[1] == results[2]
 
 

@@ -1,0 +1,79 @@
+"""The verified cache of downloaded data sets: a folder for each, put in place whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from certus.errors import DataError
+from certus.files import write_whole, writing
+
+
+def root() -> Path:
+    """Where data sets are kept: CERTUS_DATA, else ~/.cache/certus/data."""
+    moved = os.environ.get("CERTUS_DATA")
+    return Path(moved).expanduser() if moved else Path.home() / ".cache" / "certus" / "data"
+
+
+def sound(folder: Path, checksums: Mapping[str, str]) -> bool:
+    """Whether every file is there with the bytes it must have."""
+    try:
+        return all(_hash((folder / name).read_bytes()) == checksum for name, checksum in checksums.items())
+    except OSError:
+        return False
+
+
+def read(folder: Path, name: str, checksum: str) -> bytes:
+    """A cached file's bytes, verified again: a disk can rot, and a figure must not rest on it."""
+    data_set = folder.name
+    try:
+        content = (folder / name).read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"{data_set} is not cached in '{folder}'; run: certus data get {data_set}") from error
+    except OSError as error:
+        raise DataError(f"'{folder / name}' of {data_set} must be readable; got: {error.strerror or error}") from error
+    if _hash(content) != checksum:
+        raise DataError(
+            f"'{folder / name}' of {data_set} must have sha256 {checksum[:12]}…; got {_hash(content)[:12]}…, "
+            f"so the cache is damaged; run: certus data get {data_set}"
+        )
+    return content
+
+
+def mismatch(files: Mapping[str, bytes], checksums: Mapping[str, str]) -> str | None:
+    """Why fetched files are not the data set, or None."""
+    for name, checksum in checksums.items():
+        if name not in files:
+            return f"{name} is missing"
+        if _hash(files[name]) != checksum:
+            return f"{name} has sha256 {_hash(files[name])[:12]}… instead of {checksum[:12]}…"
+    return None
+
+
+def install(folder: Path, files: Mapping[str, bytes], checksums: Mapping[str, str]) -> None:
+    """Put verified files in place as a whole: written and synced beside, then renamed."""
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            for name, content in files.items():
+                write_whole(beside / name, content)
+            beside.chmod(0o755)  # mkdtemp makes it private, but a cache may be shared
+            if folder.exists():
+                # A folder cannot be renamed over a full one. What stands there failed its check, so it may go.
+                folder.rename(beside / ".replaced")
+            beside.rename(folder)
+            shutil.rmtree(folder / ".replaced", ignore_errors=True)
+        except OSError:
+            if not sound(folder, checksums):  # else another process was faster
+                raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

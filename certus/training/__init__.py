@@ -1,0 +1,1 @@
+"""Training of base classifiers: one loop, many objectives."""

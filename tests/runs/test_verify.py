@@ -1,0 +1,108 @@
+"""The verifier: finds nothing in an honest run, and names everything in one that was tampered with."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import linear
+import pytest
+import small_run
+
+from certus.classifiers import load
+from certus.runs.verify import check_files, verify
+
+
+@pytest.fixture
+def run(tmp_path):
+    data = small_run.write_data(tmp_path / "data.npz")
+    small_run.make(tmp_path / "run", data)
+    recipe, inputs = small_run.recipe_for(data)
+    return tmp_path / "run", inputs, recipe.question
+
+
+def change(folder, statement, *values):
+    connection = sqlite3.connect(folder / "certificates.sqlite")
+    with connection:
+        assert connection.execute(statement, values).rowcount == 1
+    connection.close()
+
+
+def answers(folder, index):
+    connection = sqlite3.connect(folder / "certificates.sqlite")
+    (text,) = connection.execute("SELECT answers FROM certificates WHERE idx=?", (index,)).fetchone()
+    connection.close()
+    return json.loads(text)
+
+
+def test_an_honest_run_has_no_findings(run):
+    folder, inputs, question = run
+    findings = verify(folder, inputs, load("linear:score"), redraw=12)
+    assert findings.problems == [] and findings.rows == 12 and findings.redrawn == 12
+    assert findings.votes == 12 * 550
+    assert check_files(question, inputs, question.model_digest) == []
+
+
+def test_a_raised_radius_is_named(run):
+    folder, inputs, _ = run
+    change(folder, "UPDATE certificates SET radius = radius * 1.0001 WHERE idx = 3")
+    (problem,) = verify(folder, inputs, load("linear:score"), redraw=0).problems
+    assert problem.startswith("input 3: counts give radius")
+
+
+def test_a_changed_count_is_named_even_when_the_sum_still_fits(run):
+    folder, inputs, _ = run
+    stored = answers(folder, 5)
+    pairs = stored[2][3][0]
+    if len(pairs) == 1:
+        pairs.append([1 - pairs[0][0], 0])
+    pairs[0][1], pairs[1][1] = pairs[0][1] - 1, pairs[1][1] + 1
+    change(folder, "UPDATE certificates SET answers = ? WHERE idx = 5", json.dumps(stored))
+    problems = verify(folder, inputs, load("linear:score"), redraw=12).problems
+    assert any(problem.startswith("input 5: counts give radius") for problem in problems)
+    assert any("input 5: 1 of 500 test votes differ when drawn again" in problem for problem in problems)
+
+
+def test_counts_and_radius_changed_together_are_found_by_drawing_again(run):
+    """A forger who keeps the row consistent is still caught, because the noise is keyed by the seed."""
+    folder, inputs, _ = run
+    from certus.bounds import lower_bound
+    from certus.contracts import Evidence
+    from certus.noise.gaussian import Gaussian
+
+    stored = answers(folder, 5)
+    label = max(stored[2][3][0], key=lambda pair: pair[1])[0]
+    stored[2][3][0] = [[label, 500]]
+    low = lower_bound(500, 500, 0.05)
+    radius = Evidence(label, ((500,),), 500, low, 1 - low, 0.05).certificate(Gaussian(0.25), 4).radius
+    change(
+        folder,
+        "UPDATE certificates SET answers=?, radius=?, predicted=? WHERE idx=5",
+        json.dumps(stored),
+        radius,
+        label,
+    )
+    assert verify(folder, inputs, load("linear:score"), redraw=0).problems == []
+    problems = verify(folder, inputs, load("linear:score"), redraw=12).problems
+    assert len(problems) == 1 and problems[0].startswith("input 5:") and "differ when drawn again" in problems[0]
+
+
+def test_another_label_is_named(run):
+    folder, inputs, _ = run
+    change(folder, "UPDATE certificates SET predicted = 1 - predicted, label = 1 - label WHERE idx = 2")
+    problems = verify(folder, inputs, load("linear:score"), redraw=0).problems
+    assert len(problems) == 2 and all(problem.startswith("input 2: ") for problem in problems)
+
+
+def test_another_model_is_found_by_its_hash_and_by_its_votes(run):
+    folder, inputs, question = run
+    assert "is not the one that was certified" in check_files(question, inputs, "0" * 64)[0]
+    findings = verify(folder, inputs, lambda x: -linear.score(x), redraw=2)
+    assert len(findings.problems) >= 2
+
+
+def test_rounding_explains_only_close_calls(run):
+    """A model whose last bits differ is accepted; the votes it moves are counted."""
+    folder, inputs, _ = run
+    findings = verify(folder, inputs, lambda x: linear.score(x) * (1 + 1e-6) + 1e-7, redraw=12)
+    assert findings.problems == []

@@ -1,0 +1,43 @@
+"""A small run on a linear classifier, for tests of storage, resume and verification."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import linear
+import numpy as np
+
+from certus.classifiers import digest, load
+from certus.classifiers.function import resolve
+from certus.data import Inputs
+from certus.data import load as load_data
+from certus.noise.gaussian import Gaussian
+from certus.procedures.certify import Certify
+from certus.recipe import Means, Question, Recipe, describe
+from certus.runs.certify import Watcher, carry_out
+from certus.sampling.fixed import Fixed
+
+
+def write_data(path: Path, number: int = 12, seed: int = 0) -> Path:
+    x = np.random.default_rng(seed).random((number, 4), dtype=np.float32)
+    import torch
+
+    y = (linear.margin(torch.from_numpy(x)).numpy() > 0).astype(np.int64)
+    np.savez(path, x=x, y=y)
+    return path
+
+
+def recipe_for(data: Path, n: int = 500, alpha: float = 0.05, seed: int = 0, batch: int = 64) -> tuple[Recipe, Inputs]:
+    inputs = load_data(str(data))
+    resolve("linear:score")
+    procedure = Certify(50, Fixed(n, alpha))
+    question = Question(
+        "linear:score", digest("linear:score"), str(data), "test", 1, -1, inputs.digest, len(inputs),
+        describe(Gaussian(0.25)), describe(procedure), seed, describe(procedure.sampling),
+    )  # fmt: skip
+    return Recipe(question, Means(batch, "callable", "test")), inputs
+
+
+def make(folder: Path, data: Path, watcher: Watcher | None = None, **options) -> None:
+    recipe, inputs = recipe_for(data, **options)
+    carry_out(recipe, folder, inputs, load("linear:score"), watcher)

@@ -1,0 +1,75 @@
+"""`certus train` and `certus data` from the command line: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from certus.cli.main import run
+from certus.training.checkpoints import read_config
+
+
+@pytest.fixture
+def certus(capsys):
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_train_writes_a_checkpoint_and_says_what_it_reached(certus, tmp_path):
+    sets = ["--set", "width=4", "--set", "copies=2", "--set", "mean=0.25"]
+    options = ["--epochs", 2, "--batch", 64, "--lr", "0.2", *sets]
+    code, out, _ = certus("train", "--out", tmp_path / "net", *options)
+    assert code == 0 and "epoch 2, accuracy under noise 0." in out
+    config = read_config(tmp_path / "net")
+    assert config["arch_options"] == {"mean": [0.25], "std": [0.376], "width": 4}
+    assert config["settings"]["objective_options"] == {"copies": 2}
+    code, _, err = certus("train", "--out", tmp_path / "net", *options, "--sigma", "0.5")
+    assert code == 2 and "sigma of the training" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--sigma", "nan"], "sigma of training"),
+    (["--sigma", "0"], "sigma of training"),
+    (["--epochs", "0"], "epochs of training"),
+    (["--arch", "resnet21"], "depth of resnet"),
+    (["--arch", "lenet"], "inputs of lenet"),
+    (["--data", "cifar"], "did you mean 'cifar10'"),
+    (["--set", "colour=blue"], "set of training must be name=value"),
+    (["--set", "width"], "set of training must be name=value"),
+    (["--set", "width=wide"], "width of digits_cnn"),
+    (["--device", "abacus"], "device of training"),
+    (["--range", "0"], "range must be two numbers"),
+])  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(certus, tmp_path, options, words):
+    code, _, err = certus("train", "--out", tmp_path / "net", *options)
+    assert code == 2 and words in err and err.count("\n") == 1
+    assert not (tmp_path / "net").exists()
+
+
+def test_data_list_and_get(certus, tmp_path, monkeypatch):
+    monkeypatch.setenv("CERTUS_DATA", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "150")
+    code, out, _ = certus("data", "list")
+    assert code == 0 and "embedded" in out and "no: certus data get cifar10" in out and "3×32×32" in out
+    assert certus("data", "get", "digits")[:2] == (0, "digits is embedded; there is nothing to fetch\n")
+    code, _, err = certus("data", "get", "mnits")
+    assert code == 2 and "did you mean 'mnist'" in err and err.count("\n") == 1
+
+
+def test_get_without_any_source_is_one_line(certus, tmp_path, monkeypatch):
+    from certus.data import _sources
+
+    def offline(*arguments, **options):
+        raise OSError("offline")
+
+    monkeypatch.setenv("CERTUS_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_sources.urllib.request, "urlopen", offline)
+    for name in ("cifar10", "mnist", "fashion_mnist"):
+        code, _, err = certus("data", "get", name)
+        assert code == 2 and f"{name} could not be fetched" in err and err.count("\n") == 1
+        assert "offline" in err and "is not installed" in err
+    assert not (tmp_path / "cache").exists()
