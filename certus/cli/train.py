@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from certus.cli._options import ImageSize, Range, parse_range
+from certus.cli._options import ImageSize, Range, Threads, parse_range
 
 
 def command(
@@ -28,6 +28,7 @@ def command(
     range: Range = None,
     image_size: ImageSize = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
+    threads: Threads = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, an option of arch or objective.")] = None,
 ) -> None:
     """Train a network under noise. Stopped at any moment, it goes on from the last epoch when called again."""
@@ -40,6 +41,7 @@ def command(
         augment=augment, seed=seed, value_range=parse_range(range), image_size=image_size,
         arch_options=arch_options, objective_options=objective_options,
     )  # fmt: skip
+    _use_threads(threads)
     with contextlib.ExitStack() as stack:
         config = train(settings, out, _watch(stack), _device(device))
     typer.echo(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
@@ -80,6 +82,17 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def _use_threads(threads: int | None) -> None:
+    import torch
+
+    from certus.errors import OptionError
+
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads of training must be at least 1; got {threads}")
+    if threads is not None:
+        torch.set_num_threads(threads)
 
 
 def _device(name: str) -> str:

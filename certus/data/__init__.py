@@ -132,9 +132,7 @@ def _named(name: str, split: str, skip: int, max: int) -> Inputs:
     return Inputs(name, split, indices, labels[indices], part.shape, part.classes, store)
 
 
-def _check_options(
-    skip: int, max: int, value_range: tuple[float, float] | None, image_size: int | None
-) -> None:
+def _check_options(skip: int, max: int, value_range: tuple[float, float] | None, image_size: int | None) -> None:
     import math
 
     if skip < 1:

@@ -36,5 +36,5 @@ class Record:
     kind: Literal["certify", "predict"]
     rows: tuple[Row, ...]  # by index
     settings: Mapping[str, Any] = field(default_factory=dict)  # the recipe as nested tables; empty for a log
-    norm: Norm = "l2"  # what its radii are measured in; the field's logs are l2
     inputs: int | None = None  # how many inputs were asked for; fewer rows mean an unfinished run
+    norm: Norm = "l2"  # what its radii are measured in; the field's logs are l2

@@ -103,7 +103,7 @@ def read(folder: Path) -> Record:
     norm: Norm = build("noise", recipe.question.noise).norm
     kind: Literal["certify", "predict"] = "predict" if recipe.question.procedure["name"] == "predict" else "certify"
     settings = {"question": _table(recipe.question), "means": _table(recipe.means)}
-    return Record(folder.name, kind, tuple(map(_row, found)), settings, norm, recipe.question.inputs)
+    return Record(folder.name, kind, tuple(map(_row, found)), settings, recipe.question.inputs, norm)
 
 
 def _table(value: Any) -> dict[str, Any]:

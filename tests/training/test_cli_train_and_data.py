@@ -41,6 +41,7 @@ def test_train_writes_a_checkpoint_and_says_what_it_reached(certus, tmp_path):
     (["--set", "width"], "set of training must be name=value"),
     (["--set", "width=wide"], "width of digits_cnn"),
     (["--device", "abacus"], "device of training"),
+    (["--threads", "0"], "threads of training"),
     (["--range", "0"], "range must be two numbers"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(certus, tmp_path, options, words):

@@ -1,0 +1,42 @@
+"""What every part of every folder must do, so that catalogue, recipe and command line find it by its name."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from certus import catalog
+from certus.errors import OptionError
+
+FOLDERS = ("noise", "sampling", "procedures", "architectures", "data", "training.objectives")
+PARTS = [(folder, name) for folder in FOLDERS for name in catalog.names(folder)]
+
+
+@pytest.mark.parametrize(("folder", "name"), PARTS)
+def test_a_part_is_found_by_its_file_name_and_says_what_it_is(folder, name):
+    part, carried = catalog.find(folder, name)
+    assert carried == {} and dataclasses.is_dataclass(part) and part.__dataclass_params__.frozen
+    assert part.__doc__ and not part.__doc__.startswith(f"{part.__name__}(")
+
+
+@pytest.mark.parametrize(("folder", "name"), PARTS)
+def test_an_unknown_option_is_refused_with_the_known_ones(folder, name):
+    with pytest.raises(OptionError, match=f"option of {name} must be one of"):
+        catalog.build(folder, name, {"no_such_option": 1})
+
+
+def test_unknown_names_get_a_suggestion():
+    with pytest.raises(OptionError, match=r"noise must be one of .*; got 'gausian' \(did you mean 'gaussian'\?\)"):
+        catalog.build("noise", "gausian")
+
+
+def test_a_trailing_number_is_the_first_option():
+    assert catalog.build("architectures", "resnet20").depth == 20
+    with pytest.raises(OptionError, match="architecture must be one of"):
+        catalog.build("architectures", "resnext20")
+
+
+def test_missing_options_are_named():
+    with pytest.raises(OptionError, match="gaussian needs a value for sigma; got none"):
+        catalog.build("noise", "gaussian")
