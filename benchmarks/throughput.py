@@ -95,7 +95,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args()
-    print(f"{'network':<12}{'threads':>8}{'forward img/s':>14}{'ratio':>9}  {'range':<15}{'noise':>9}{'forward':>9}{'count':>9}")
+    print(
+        f"{'network':<12}{'threads':>8}{'forward img/s':>14}{'ratio':>9}  {'range':<15}{'noise':>9}{'forward':>9}{'count':>9}"
+    )
     for name in options.networks.split(","):
         for threads in map(int, options.threads.split(",")):
             measure(name, threads, options.rounds, options.seconds)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias,
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from torch import Tensor, nn
 
 T = TypeVar("T")
@@ -147,12 +148,28 @@ class Sampling(Protocol):
     def test(self, source: Source, label: int) -> Steps[Evidence]: ...
 
 
+class Batch(NamedTuple):
+    """A batch of clean inputs on their way into a training loss, and the noise to be added to them."""
+
+    x: Tensor  # [batch, ...] in [0,1]
+    y: Tensor  # int64 [batch]
+    sigma: Tensor  # [batch], the noise level of each example
+    generator: torch.Generator  # the source of every random number of a loss, so that training can be repeated
+    epoch: float  # epochs done so far, with the fraction of the present one: warm-ups are told in epochs
+
+    def noise(self, copies: int) -> Tensor:
+        """Fresh additive noise [copies, batch, ...]; keep it to use the same draws in an attack and in the loss."""
+        import torch
+
+        shape = (copies, *self.x.shape)
+        noise = torch.randn(shape, generator=self.generator, device=self.generator.device).to(self.x.device)
+        return noise * self.sigma.view(1, -1, *(1 for _ in self.x.shape[1:]))
+
+
 class Objective(Protocol):
     """A training loss; its terms are summed for the gradient and logged by name."""
 
-    def __call__(
-        self, model: nn.Module, x: Tensor, y: Tensor, draws: Callable[[int], Tensor], progress: float
-    ) -> Mapping[str, Tensor]: ...
+    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]: ...
 
 
 class Answer(NamedTuple):

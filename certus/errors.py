@@ -5,6 +5,7 @@
     ├── DataError              inputs or labels are not what they must be
     ├── ModelError             a classifier cannot be loaded, or is not a function of its input
     ├── RunError               a run on disk is missing, foreign, damaged, or answers another question
+    ├── TrainingError          a training left the numbers; its last checkpoint stands
     └── OutputError            a file cannot be written (permissions, full disk)
 
 Every message reads: *what* of *whom* must be *what*; got *what*. The outermost layer adds the input's index.
@@ -33,6 +34,10 @@ class ModelError(CertusError):
 
 class RunError(CertusError):
     """A run cannot be read, continued or verified."""
+
+
+class TrainingError(CertusError):
+    """A loss or a weight is no longer a number; the last checkpoint stands."""
 
 
 class OutputError(CertusError):

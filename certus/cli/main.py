@@ -48,6 +48,9 @@ for _name in COMMANDS:
 
 def main() -> None:
     """The console script."""
+    # Threads that spin while they wait take the cores from those that work: ruinous as soon as a core is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
     signal.signal(signal.SIGTERM, _interrupt)
     code = run(sys.argv[1:])
     if code == INTERRUPTED:

@@ -32,24 +32,29 @@ class Gaussian:
         return "l2"
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
-        """Write x + σ·normal into out [rows, *x.shape]: float32 Box–Muller on 32-bit words, tail to 6.7 sd."""
+        """Write x + σ·normal into out [rows, *x.shape]: float32 Box–Muller on 32-bit words, tail to 6.7 sd.
+
+        In numpy and not in torch, whose threads, still spinning, would slow the network that comes next.
+        """
         import numpy as np
-        import torch
 
         from certus.streams import words
 
         rows, dim = out.shape[0], x.numel()
-        raw = words(stream, first, rows, dim + dim % 2)
+        raw = words(stream, first, rows, dim)
         half = raw.shape[1] // 2
-        length = torch.from_numpy(raw[:, :half].astype(np.float32))
-        angle = torch.from_numpy(raw[:, half:].astype(np.float32)).mul_(2 * math.pi * 2.0**-32)
-        # Half a step above zero, so that the logarithm is finite.
-        length.mul_(2.0**-32).add_(2.0**-33).log_().mul_(-2 * self.sigma**2).sqrt_()
-        noisy = out.view(rows, dim)
-        wide = noisy if dim == 2 * half else torch.empty(rows, 2 * half)
-        torch.cos(angle, out=wide[:, :half]).mul_(length)
-        torch.sin(angle, out=wide[:, half:]).mul_(length)
-        torch.add(wide[:, :dim], x.reshape(1, dim), out=noisy)
+        length, angle = raw[:, :half].astype(np.float32), raw[:, half:].astype(np.float32)
+        length *= np.float32(2.0**-32)
+        length += np.float32(2.0**-33)  # half a step above zero, so that the logarithm is finite
+        np.log(length, out=length)
+        length *= np.float32(-2 * self.sigma**2)
+        np.sqrt(length, out=length)
+        angle *= np.float32(2 * math.pi * 2.0**-32)
+        noisy = out.view(rows, dim).numpy()
+        wide = noisy if dim == 2 * half else np.empty((rows, 2 * half), dtype=np.float32)
+        np.multiply(np.cos(angle, out=wide[:, :half]), length, out=wide[:, :half])
+        np.multiply(np.sin(angle, out=wide[:, half:]), length, out=wide[:, half:])
+        np.add(wide[:, :dim], x.reshape(1, dim).numpy(), out=noisy)
 
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """σ/2·(Φ⁻¹(p_top) − Φ⁻¹(p_next)), whatever the dimension."""

@@ -19,17 +19,14 @@ import torch
 from torch import Generator, Tensor, nn
 
 from certus import catalog, data
-from certus.errors import CertusError
+from certus.contracts import Batch, Objective
+from certus.errors import TrainingError
 from certus.training import checkpoints, setup
 from certus.training.augment import crop_flip
-from certus.training.batch import Batch, Objective, scores
+from certus.training.forward import scores
 from certus.training.settings import Settings
 
 _WATCHED = 1000  # inputs that the accuracy after each epoch is over: a guide, not a result
-
-
-class TrainingError(CertusError):
-    """A loss or a weight is no longer a number; the last checkpoint stands."""
 
 
 class Watch:

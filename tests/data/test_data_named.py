@@ -34,6 +34,7 @@ def test_digits_are_split_as_they_always_were():
     assert (len(train), len(test), test.shape, test.classes) == (1297, 500, (1, 8, 8), 10)
     assert test.labels[:10].tolist() == DIGITS_LABELS
     assert test.digest == DIGITS_DIGEST
+
     # No image is in both splits, but for those that the source itself holds twice.
     def images(inputs):
         return {x.numpy().tobytes() for x in inputs.tensors()}

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from certus import data
-from certus.errors import CertusError, DataError, ModelError, OptionError, OutputError, RunError
+from certus.contracts import Batch
+from certus.errors import CertusError, DataError, ModelError, OptionError, OutputError, RunError, TrainingError
 from certus.training import checkpoints
 from certus.training.augment import crop_flip
-from certus.training.batch import Batch, scores
-from certus.training.loop import TrainingError, Watch, train
+from certus.training.forward import scores
+from certus.training.loop import Watch, train
 from certus.training.objectives.gaussian import Gaussian
 from certus.training.settings import Settings
 

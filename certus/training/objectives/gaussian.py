@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from certus.contracts import Batch
 from certus.errors import OptionError
-from certus.training.batch import Batch, scores
+from certus.training.forward import scores
 
 
 @dataclass(frozen=True)
