@@ -3,8 +3,8 @@
     python benchmarks/throughput.py [--networks lenet,resnet20,resnet110] [--threads 1,2] [--rounds 7] [--seconds 2]
 
 The bare pass is ONNX Runtime on a prepared batch, nothing else. Both are measured in turn, several rounds; the ratio is
-the median over rounds of paired ratios, with its range. `noise`, `forward`, `count` are shares of the engine's time. The
-last lines show peak memory at n and at 20·n draws: nothing may grow with n.
+the median over rounds of paired ratios, with its range. `noise`, `forward`, `count` are shares of the engine's time. The last
+lines show peak memory at n and at 20·n draws: nothing may grow with n.
 """
 
 from __future__ import annotations
@@ -95,9 +95,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args()
-    print(
-        f"{'network':<12}{'threads':>8}{'forward img/s':>14}{'ratio':>9}  {'range':<15}{'noise':>9}{'forward':>9}{'count':>9}"
-    )
+    shares = "".join(f"{name:>9}" for name in ("noise", "forward", "count"))
+    print(f"{'network':<12}{'threads':>8}{'forward img/s':>14}{'ratio':>9}  {'range':<14}{shares}")
     for name in options.networks.split(","):
         for threads in map(int, options.threads.split(",")):
             measure(name, threads, options.rounds, options.seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 NETWORKS = 3
 SIGMA = 0.25
+TRAINING = ("--sigma", SIGMA, "--epochs", 40, "--batch", 64, "--schedule", "one_cycle", "--threads", 1)
 
 
 def command(
@@ -25,12 +27,9 @@ def command(
     runs = []
     for seed in range(NETWORKS):
         network, certified = out / "networks" / f"digits-{seed}", out / "runs" / f"digits-{seed}"
-        _step(
-            run, "train", "--data", "digits", "--arch", "digits_cnn", "--sigma", SIGMA, "--seed", seed, "--out", network
-        )
-        _step(
-            run, "certify", network, "--data", "digits", "--sigma", SIGMA, "--n", n, "--max", max, "--out", certified
-        )  # fmt: skip
+        _step(run, "train", "--data", "digits", "--arch", "digits_cnn", *TRAINING, "--seed", seed, "--out", network)
+        question = ("--data", "digits", "--sigma", SIGMA, "--n", n, "--max", max)
+        _step(run, "certify", network, *question, "--out", certified)
         _step(run, "verify", certified)
         runs.append(certified)
     page = out / "report.html"
@@ -38,10 +37,9 @@ def command(
     typer.echo(f"\nThe report: {page.resolve()}")
 
 
-def _step(run: object, *arguments: object) -> None:
+def _step(run: Callable[[list[str]], int], *arguments: object) -> None:
     """Show a command, run it, and stop if it fails."""
     words = [str(argument) for argument in arguments]
     typer.echo(f"\n$ certus {' '.join(words)}")
-    code = run(words) if callable(run) else 1
-    if code:
+    if code := run(words):
         raise typer.Exit(code)
