@@ -3,8 +3,8 @@
     python benchmarks/throughput.py [--networks lenet,resnet20,resnet110] [--threads 1,2] [--rounds 7] [--seconds 2]
 
 The bare pass is ONNX Runtime on a prepared batch, nothing else. Both are measured in turn, several rounds; the ratio is
-the median over rounds of paired ratios, with its range. `noise`, `forward`, `count` are shares of the engine's time. The last
-lines show peak memory at n and at 20·n draws: nothing may grow with n.
+the median over rounds of paired ratios, with its range. `noise`, `forward`, `count` are shares of the engine's time.
+The last lines show peak memory at n and at 20·n draws: nothing may grow with n.
 """
 
 from __future__ import annotations
