@@ -57,10 +57,10 @@ def fewest_draws(p: float, alpha: float) -> int:
     return draws
 
 
-def check_alpha(alpha: float, whose: str) -> None:
-    """Alpha is a probability strictly between 0 and 1."""
+def check_alpha(alpha: float, whose: str, option: str = "alpha") -> None:
+    """An error probability is strictly between 0 and 1."""
     if not (isinstance(alpha, int | float) and 0.0 < alpha < 1.0):
-        raise OptionError(f"alpha of {whose} must be between 0 and 1, both excluded; got {alpha}")
+        raise OptionError(f"{option} of {whose} must be between 0 and 1, both excluded; got {alpha}")
 
 
 def check_draws(draws: int, option: str, whose: str) -> None:

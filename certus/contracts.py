@@ -101,13 +101,20 @@ class Evidence:
     low: float  # lower confidence bound on the probability of `label`
     next_high: float  # upper confidence bound on the probability of any other class
     alpha: float  # both bounds hold together with probability 1 − alpha
-    question: float | None = None  # the radius asked for; None asks for the largest
+    question: tuple[float, ...] | None = None  # the radii asked about; None asks for the largest
 
     def certificate(self, noise: Noise, dim: int) -> Certificate:
         """The label with the radius these bounds prove, or an abstention."""
         import torch
 
         abstention = Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
+        if self.question is not None:
+            proven = [radius for radius in self.question if noise.need(radius, dim) <= self.low]
+            return (
+                Certificate(self.label, max(proven), noise.norm, self.alpha, "smoothing", self)
+                if proven
+                else abstention
+            )
         if not self.low > self.next_high:
             return abstention
         bounds = torch.tensor([self.low, self.next_high], dtype=torch.float64)
@@ -145,7 +152,15 @@ class Sampling(Protocol):
     def cap(self) -> int:
         """The most draws one test can take."""
 
-    def test(self, source: Source, label: int) -> Steps[Evidence]: ...
+    @property
+    def follows_leader(self) -> bool:
+        """Whether `test` may be asked for the leading class."""
+
+    def check(self, noise: Noise, dim: int) -> str:
+        """Refuse what these draws can never show; otherwise what they can, in one line."""
+
+    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
+        """Test a class; None: whichever leads, for schemes that can."""
 
 
 class Batch(NamedTuple):

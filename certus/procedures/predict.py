@@ -33,7 +33,7 @@ class Predict:
     def cap(self) -> int:
         return self.n
 
-    def __call__(self, source: Source, dim: int) -> Steps[Certificate]:
+    def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
         counts = yield Draw(source, self.n, purpose="predict")
         votes = counts[0]
         # Stable order: of equal counts the lower class number comes first. A lone class runs against nobody.

@@ -74,7 +74,8 @@ def _jobs(procedure: Any, source: Source, inputs: Inputs, done: set[int]) -> Ite
     for position, index in enumerate(inputs.indices.tolist()):
         if index not in done:
             x = inputs.tensor(position)
-            yield Job(index, x, _with_clean(source, procedure(source, x.numel())))
+            truth = int(inputs.labels[position])
+            yield Job(index, x, _with_clean(source, procedure(source, x.numel(), truth)))
 
 
 def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:

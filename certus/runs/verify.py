@@ -104,7 +104,7 @@ def _tail(certificate: Certificate) -> list[str]:
 def _replay(row: Row, procedure: Any, noise: Noise, dim: int) -> Certificate:
     """Run the procedure on stored answers instead of a network."""
     answers = [answer for answer in row.answers if answer.purpose != "clean"]
-    steps = procedure(Source(_no_network, noise), dim)
+    steps = procedure(Source(_no_network, noise), dim, row.label)
     asked: Draw = next(steps)
     for answer in answers:
         if (asked.purpose, asked.draws) != (answer.purpose, answer.draws):

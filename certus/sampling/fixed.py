@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from certus.bounds import check_alpha, check_draws, fewest_draws, lower_bound
-from certus.contracts import Draw, Evidence, Source, Steps
+from certus.contracts import Draw, Evidence, Noise, Source, Steps
 from certus.errors import OptionError
+from certus.sampling._boundaries import Boundaries, smallest
+from certus.sampling._reach import reach
 
 
 @dataclass(frozen=True)
@@ -15,6 +20,8 @@ class Fixed:
 
     n: int = 100_000
     alpha: float = 0.001
+
+    follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "fixed")
@@ -28,7 +35,18 @@ class Fixed:
     def cap(self) -> int:
         return self.n
 
-    def test(self, source: Source, label: int) -> Steps[Evidence]:
+    def check(self, noise: Noise, dim: int) -> str:
+        """The largest radius these draws can prove."""
+        return reach(noise, self.n, self.alpha, dim)
+
+    def boundaries(self, p0: float) -> Boundaries:
+        """This scheme as a test of one probability: what `certus plan` compares the others with."""
+        accept = smallest(0, self.n, lambda k: lower_bound(k, self.n, self.alpha) >= p0)
+        return Boundaries(np.array([self.n]), np.array([accept]), np.array([self.n + 1]))
+
+    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
+        if label is None:
+            raise OptionError("fixed tests a class that other draws chose; the leader is tested by spending or anytime")
         counts = yield Draw(source, self.n)
         votes = tuple(int(count) for count in counts[0])
         low = lower_bound(votes[label], self.n, self.alpha)

@@ -1,0 +1,112 @@
+"""Certify a radius known in advance with draws reused, frequent looks, and α spent exactly.
+
+The boundaries are computed before any draw by carrying the distribution of hits at the least favourable p0 from look to
+look: at look j as much of α is spent as the schedule allows, no more. So the error is at most α by computation, not by
+a union bound (METHODS: exact spending; the idea of α-spending is Lan and DeMets, Biometrika 1983).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from certus.bounds import check_alpha, check_draws, fewest_draws
+from certus.contracts import Evidence, Noise, Source, Steps
+from certus.errors import OptionError
+from certus.sampling._boundaries import Boundaries, Integers, check_radii, follow, needs
+from certus.sampling._cache import cached
+from certus.sampling._exact import START
+from certus.sampling._leader import leader_level
+
+GROWTH = 1.05  # looks are at least this far apart, in proportion
+SHIFT, POWER = 0.7, 2  # shape of the schedule: early looks get little, because they can show little
+SLACK = 1e-12  # never spent, far above the rounding of the computation
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Test the radii, smallest first; give up on an input that would certify with probability below beta."""
+
+    radii: Sequence[float] = ()
+    alpha: float = 0.001
+    beta: float = 0.001
+    cap: int = 120_000
+    spacing: int = 100
+
+    follows_leader: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radii", check_radii(self.radii, "spending"))
+        check_alpha(self.alpha, "spending")
+        check_alpha(self.beta, "spending", "beta")
+        check_draws(self.cap, "cap", "spending")
+        check_draws(self.spacing, "spacing", "spending")
+        if self.spacing > 100:
+            raise OptionError(f"spacing of spending must be at most 100; got {self.spacing}")
+
+    def check(self, noise: Noise, dim: int) -> str:
+        """Refuse radii that the cap cannot reach."""
+        needs(noise, self.radii, dim, lambda p0: fewest_draws(p0, self.alpha), self.cap, "spending")
+        return f"up to {self.cap} draws decide radius {', '.join(f'{r:g}' for r in self.radii)} at alpha {self.alpha:g}"
+
+    def boundaries(self, p0: float, alpha: float | None = None) -> Boundaries:
+        """The table for one probability; alpha may be lowered for a purpose of the caller."""
+        return _table(p0, alpha or self.alpha, self.beta, self.spacing, self.cap)
+
+    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
+        return (
+            yield from follow(source, label, self._tables(source.noise, dim, label is None), self.alpha, self.radii)
+        )
+
+    def _tables(self, noise: Noise, dim: int, leader: bool) -> list[tuple[float, Boundaries]]:
+        wanted = needs(noise, self.radii, dim, lambda p0: fewest_draws(p0, self.alpha), self.cap, "spending")
+        return [(p0, self.boundaries(p0, leader_level(self, tuple(wanted), p0) if leader else None)) for p0 in wanted]
+
+
+@lru_cache(maxsize=64)
+def _table(p0: float, alpha: float, beta: float, spacing: int, cap: int) -> Boundaries:
+    def build() -> Boundaries:
+        size = looks(spacing, cap)
+        # Counts only grow: who has reached a later look's boundary will reach it then, so may stop now.
+        accept, reject = (_never_falling(spend(*side, size)) for side in ((p0, alpha), (1 - p0, beta)))
+        return Boundaries(size, accept, reject)
+
+    parameters = {"scheme": "spending", "p0": p0, "alpha": alpha, "beta": beta, "spacing": spacing, "cap": cap}
+    return cached(parameters, build)
+
+
+def looks(spacing: int, cap: int) -> Integers:
+    """Every `spacing` draws at first, then in steps of 5 %, the last at the cap."""
+    found = [min(spacing, cap)]
+    while found[-1] < cap:
+        step = math.ceil(GROWTH * found[-1] / spacing - 1e-9) * spacing
+        found.append(min(cap, max(found[-1] + spacing, step)))
+    return np.array(found, dtype=np.int64)
+
+
+def spend(p: float, level: float, size: Integers) -> Integers:
+    """The lowest boundaries that a hit count under p crosses with probability ≤ level, spent along the schedule."""
+    fewest = math.log(level) / math.log(p)
+    share = np.clip(np.log(size / fewest) + SHIFT, 0.0, None)
+    allowance = level * (share / share[-1]) ** POWER if share[-1] > 0 else np.zeros(len(size))
+    boundary = size + 1  # where nothing may be spent yet, no count certifies
+    state, spent = START, 0.0
+    for j, draws in enumerate(np.diff(size, prepend=0).tolist()):
+        state = state.after(draws, p)
+        left = float(allowance[j]) - SLACK - spent - state.dust
+        if left >= 0:
+            tail = np.cumsum(state.mass[::-1])  # tail[i] = P(one of the i+1 highest counts)
+            taken = int(np.searchsorted(tail, left, side="right"))
+            boundary[j] = state.first + len(state.mass) - taken
+            spent += float(tail[taken - 1]) if taken else 0.0
+            state = state.within(state.first, int(boundary[j]))
+    return boundary
+
+
+def _never_falling(boundary: Integers) -> Integers:
+    return np.minimum.accumulate(boundary[::-1])[::-1]
