@@ -14,6 +14,7 @@ from scipy.special import betainc, betaincc, betainccinv, betaincinv
 from certus.errors import OptionError
 
 MARGIN = 1e-12
+MOST_DRAWS = 10**11
 
 
 def lower_bound(hits: int, draws: int, alpha: float) -> float:
@@ -51,10 +52,15 @@ def best_lower_bound(draws: int, alpha: float) -> float:
 
 def fewest_draws(p: float, alpha: float) -> int:
     """The smallest number of draws that can show a probability above p, if every one of them hits."""
-    draws = max(1, math.floor(math.log(alpha) / math.log(p)))
-    while best_lower_bound(draws, alpha) <= p:
-        draws += 1
-    return draws
+    low = high = max(1, math.floor(math.log(alpha) / math.log(p)) - 1)
+    while best_lower_bound(high, alpha) <= p:
+        if high > MOST_DRAWS:
+            return high  # beyond what anyone draws, and soon beyond what a double can tell from certainty
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if best_lower_bound(middle, alpha) > p else (middle, high)
+    return high
 
 
 def check_alpha(alpha: float, whose: str, option: str = "alpha") -> None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from certus.classifiers import ready, wrap
-from certus.contracts import Certificate, Job, Noise, Source
+from certus.contracts import Certificate, Job, Noise, Sampling, Source
 from certus.engine.local import Local
 from certus.errors import DataError, ModelError
 from certus.procedures.certify import Certify
 from certus.procedures.predict import Predict
 from certus.sampling.fixed import Fixed
+from certus.sampling.spending import Spending
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,23 +34,43 @@ class Smoothed:
         self._ready: dict[tuple[int, ...], Source] = {}
 
     def certify(
-        self, x: Any, *, n0: int = 100, n: int = 100_000, alpha: float = 0.001, seed: int = 0, batch: int = 64
-    ) -> Certificate:
-        """The label of x and the radius within which it cannot change, except with probability alpha."""
-        return self._run(Certify(n0, Fixed(n, alpha)), [x], seed, batch)[0]
-
-    def certify_all(
         self,
-        inputs: Sequence[Any],
+        x: Any,
         *,
+        radius: float | Sequence[float] | None = None,
         n0: int = 100,
         n: int = 100_000,
         alpha: float = 0.001,
         seed: int = 0,
         batch: int = 64,
+        sampling: Sampling | None = None,
+    ) -> Certificate:
+        """The label of x and the radius within which it cannot change, except with probability alpha.
+
+        With `radius` (one, or several rising ones) only these are tested, with as few draws as possible; with a
+        `sampling` of its own everything about the draws is as it says.
+        """
+        return self.certify_all([x], radius=radius, n0=n0, n=n, alpha=alpha, seed=seed, batch=batch, sampling=sampling)[
+            0
+        ]
+
+    def certify_all(
+        self,
+        inputs: Sequence[Any],
+        *,
+        radius: float | Sequence[float] | None = None,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        seed: int = 0,
+        batch: int = 64,
+        sampling: Sampling | None = None,
     ) -> list[Certificate]:
         """One certificate for each input; alpha is for each of them alone."""
-        return self._run(Certify(n0, Fixed(n, alpha)), inputs, seed, batch)
+        if sampling is None:
+            radii = (radius,) if isinstance(radius, int | float) else radius
+            sampling = Fixed(n, alpha) if radii is None else Spending(radii, alpha)
+        return self._run(Certify(n0, sampling), inputs, seed, batch)
 
     def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int = 64) -> int:
         """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""

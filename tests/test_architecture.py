@@ -29,7 +29,7 @@ ALLOWED = {
     "engine": {"bounds", "contracts", "errors", "streams"},
     "recipe": {"catalog", "errors", "files"},
     "runs": {"contracts", "data", "engine", "errors", "files", "recipe"},
-    "report": {"contracts", "data", "errors", "files", "runs"},
+    "report": {"contracts", "data", "errors", "files", "recipe", "runs", "sampling"},
     "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
 }
 

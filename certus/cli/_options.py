@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,10 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from certus.classifiers import Ready
+    from certus.contracts import Sampling
     from certus.data import Inputs
-    from certus.noise.gaussian import Gaussian
     from certus.recipe import Part, Question, Recipe
-    from certus.sampling.fixed import Fixed
 
 Model = Annotated[str, typer.Argument(help="Checkpoint folder, file.onnx, or package.module:callable.")]
 Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
@@ -127,15 +127,59 @@ def check_batch(batch: int) -> None:
     check_draws(batch, "batch", "the engine")
 
 
-def say_reach(noise: Gaussian, sampling: Fixed) -> None:
-    """The largest radius these draws can prove, before any is spent."""
-    import torch
+def parse_value(text: str) -> Any:
+    """A number, a true or false, a list of values between commas, or the text itself."""
+    if "," in text:
+        return [parse_value(part) for part in text.split(",")]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
-    from certus.bounds import best_lower_bound
 
-    best = torch.tensor(best_lower_bound(sampling.n, sampling.alpha), dtype=torch.float64)
-    reach = float(noise.radius(best, 1 - best, 0))
-    print(f"certus: {sampling.n} draws at alpha {sampling.alpha:g} can prove radii up to {reach:.3f}", file=sys.stderr)
+def sampling_of(
+    name: str | None, n: int | None, alpha: float, radius: float | None, radii: str | None, settings: list[str] | None
+) -> Sampling:
+    """The sampling that these options ask for: spending when a radius is given, else fixed, unless named."""
+    from certus import catalog
+
+    asked = parse_radii(radius, radii)
+    name = name or ("spending" if asked else "fixed")
+    fields = {field.name for field in dataclasses.fields(catalog.find("sampling", name)[0])}
+    options: dict[str, Any] = {"alpha": alpha, **_named(settings or [])}
+    if n is not None and "n" not in fields:
+        raise OptionError(f"--n is the number of draws of fixed and runner_up; {name} takes --set cap=… instead")
+    if asked and "radii" not in fields:
+        raise OptionError(f"{name} finds the largest radius; leave out --radius and --radii, or take spending")
+    options |= {"n": n} if n is not None else {}
+    options |= {"radii": asked} if "radii" in fields else {}
+    sampling: Sampling = catalog.build("sampling", name, options)
+    return sampling
+
+
+def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
+    """--radius 0.5 or --radii 0.25,0.5,… as one tuple."""
+    if radius is not None and radii is not None:
+        raise OptionError("give one of --radius and --radii; got both")
+    if radius is not None:
+        return (radius,)
+    try:
+        return tuple(float(part) for part in radii.split(",")) if radii is not None else ()
+    except ValueError as error:
+        raise OptionError(f"--radii must be numbers with commas between; got '{radii}'") from error
+
+
+def _named(settings: list[str]) -> dict[str, Any]:
+    """`name=value` words as options."""
+    pairs = [setting.partition("=") for setting in settings]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise OptionError(f"--set must be name=value; got '{name}'")
+    return {name: parse_value(text) for name, _, text in pairs}
 
 
 def say_summary(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,18 @@ def command(
     data: o.Data,
     sigma: o.Sigma,
     out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
-    n: Annotated[int, typer.Option("--n", "--N", help="Draws that prove the radius.")] = 100_000,
+    radius: Annotated[
+        float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")
+    ] = None,
+    radii: Annotated[str | None, typer.Option(help="Or several: r1,r2,… from one stream of draws.")] = None,
+    sampling: Annotated[
+        str | None, typer.Option(help="fixed, runner_up, pilot; with a radius: spending, staged, anytime.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", "--N", help="Draws that prove the radius.  [default: 100000]")] = None,
     n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class.")] = 100,
+    against: Annotated[
+        str, typer.Option(help="Test the class of a guess (n0 draws), the leader, or the labels.")
+    ] = "guess",
     alpha: o.Alpha = 0.001,
     skip: o.Skip = 1,
     max: o.Max = -1,
@@ -27,6 +38,7 @@ def command(
     image_size: o.ImageSize = None,
     engine: o.Engine = "auto",
     threads: o.Threads = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the sampling.")] = None,
 ) -> None:
     """Certify every input: its label cannot change within the radius found, except with probability alpha.
 
@@ -35,19 +47,18 @@ def command(
     from certus.noise.gaussian import Gaussian
     from certus.procedures.certify import Certify
     from certus.recipe import describe
-    from certus.sampling.fixed import Fixed
     from certus.streams import check_seed
 
     # Everything that can be refused is refused before anything is loaded or written.
-    noise, sampling = Gaussian(sigma), Fixed(n, alpha)
-    procedure = Certify(n0, sampling)
+    noise, scheme = Gaussian(sigma), o.sampling_of(sampling, n, alpha, radius, radii, set_)
+    procedure = Certify(n0, scheme, against)
     check_seed(seed)
     o.check_batch(batch)
-    o.say_reach(noise, sampling)
+    print(f"certus: {scheme.check(noise, 0)}", file=sys.stderr)
     subset = o.Subset(data, split, skip, max, range, image_size)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
-    parts = describe(noise), describe(procedure), describe(sampling)
+    parts = describe(noise), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)
     o.carry_out_shown(o.recipe_of(question, prepared, batch, threads), out, inputs, prepared, f"certify {inputs.name}")
     o.say_summary(out)

@@ -45,7 +45,7 @@ def command(
     at = default_radii(records) if chosen is None else chosen
     found = [figures(record, at) for record in records]
     _write_files(records, at, html, plot)
-    _print(found, as_json, tables or "text")
+    _print(records, at, found, as_json, tables or "text")
 
 
 def parse_radii(text: str) -> list[float]:
@@ -101,13 +101,18 @@ def _write_files(records: Sequence[Record], radii: Sequence[float], html: Path |
         typer.echo(f"certus: wrote {path}", err=True)
 
 
-def _print(found: Sequence[Figures], as_json: bool, layout: str) -> None:
-    from certus.report import metrics, tables
+def _print(
+    records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], as_json: bool, layout: str
+) -> None:
+    from certus.report import economy, metrics, tables
 
+    spent = economy.economies(records, radii) if as_json or layout == "text" else []
     if as_json:
         import json
 
-        objects = [metrics.as_json(figure) for figure in found]
+        objects = [
+            {**metrics.as_json(figure), **economy.as_json(run)} for figure, run in zip(found, spent, strict=True)
+        ]
         answer = objects[0] if len(objects) == 1 else objects
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
     elif layout == "text":
@@ -117,5 +122,7 @@ def _print(found: Sequence[Figures], as_json: bool, layout: str) -> None:
         if not console.is_terminal:
             console.width = 100
         console.print(tables.text(found, console.width))
+        if (table := economy.text(spent)) is not None:
+            console.print(table)
     else:
         typer.echo({"md": tables.markdown, "latex": tables.latex}[layout](found), nl=False)

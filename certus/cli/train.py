@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from certus.cli._options import ImageSize, Range, Threads, parse_range
+from certus.cli._options import ImageSize, Range, Threads, parse_range, parse_value
 
 
 def command(
@@ -66,22 +66,8 @@ def _options(settings: list[str], arch: str, objective: str) -> tuple[dict[str, 
             every = ", ".join(sorted(set().union(*known.values())))
             raise OptionError(f"set of training must be name=value with a name of {every}; got '{setting}'")
         for owner in owners:
-            chosen[owner][name] = _value(text)
+            chosen[owner][name] = parse_value(text)
     return chosen["architectures"], chosen["training.objectives"]
-
-
-def _value(text: str) -> Any:
-    """A number, a true or false, a list of values between commas, or the text itself."""
-    if "," in text:
-        return [_value(part) for part in text.split(",")]
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _use_threads(threads: int | None) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from certus.contracts import ABSTAIN
 from certus.files import write_whole
-from certus.report import plots, tables
+from certus.report import draw_panels, economy, plots, tables
 from certus.report.metrics import LEVEL, Figures, Interval, default_radii, figures, radius_name, setting
+from certus.report.question import warning
 from certus.runs.exchange import rounded_down
 from certus.runs.rows import Record, Row
 
@@ -59,6 +60,7 @@ def page(records: Sequence[Record], radii: Sequence[float] | None = None, title:
     import jinja2
 
     radii = default_radii(records) if radii is None else radii
+    spent = economy.economies(records, radii)
     runs = [_run(record, radii) for record in records]
     certified = [run.figures for run in runs if run.figures.kind == "certify"]
     folder = jinja2.FileSystemLoader(Path(__file__).parent)
@@ -76,7 +78,15 @@ def page(records: Sequence[Record], radii: Sequence[float] | None = None, title:
         span=span,
         radius_name=radius_name,
         percent=tables.percent,
+        decimal=tables.decimal,
+        notes=tables.notes([run.figures for run in runs]),
+        warning=warning([run.question for run in certified]),
+        dotted=any(run.question.radii for run in certified),
+        economies=spent,
+        economy=economy,
         **_pictures(records, radii, certified),
+        histogram=draw_panels.histogram(spent),
+        operating=draw_panels.operating(spent),
     )
 
 
@@ -105,7 +115,7 @@ def _pictures(records: Sequence[Record], radii: Sequence[float], certified: Sequ
     if certified:
         points = [
             f"{run.name}: "
-            + ", ".join(f"{tables.percent(run.certified_accuracy[r])} % at {radius_name(r)}" for r in radii)
+            + ", ".join(f"{tables.percent(s)} % at {radius_name(r)}" for r, s in run.certified_accuracy.items() if s)
             for run in certified
         ]
         words = "Certified accuracy against radius. " + "; ".join(points)
@@ -139,10 +149,13 @@ def _cards(run: Figures) -> Iterator[Card]:
         return f"{LEVEL * 100:g} % {kind} interval {span(around, percent)}"
 
     certify = run.kind == "certify"
-    name = "Certified accuracy at radius 0" if certify else "Accuracy of the smoothed classifier"
+    asked = run.question.radii
+    at = radius_name(asked[0]) if asked else "0"
+    name = f"Certified accuracy at radius {at}" if certify else "Accuracy of the smoothed classifier"
     yield Card(name, tables.percent(run.accuracy), "%", interval(run.accuracy.interval))
     if run.acr is not None:
         note = interval(run.acr_interval, percent=False, kind="t") if run.acr_interval else "read it with the curve"
+        note = f"radii above {radius_name(asked[-1])} were not tried" if asked else note
         yield Card("Average certified radius", tables.decimal(run.acr), plots.NORMS.get(run.norm, ""), note)
     if run.clean_accuracy is not None:
         share = run.clean_accuracy

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from certus.contracts import ABSTAIN
 from certus.errors import RunError
+from certus.report.question import Asked, asked
 from certus.runs.rows import Record
 
 LEVEL = 0.95  # of every interval
@@ -63,9 +64,10 @@ class Figures:
     abstained: Share
     acr: float | None  # mean of radius·[correct]; never shown without the curve
     acr_interval: Interval | None
-    certified_accuracy: Mapping[float, Share]  # by radius
+    certified_accuracy: Mapping[float, Share | None]  # by radius; None: larger than any the run was asked for
     mean_draws: float | None
     seconds: float | None
+    question: Asked = field(default_factory=Asked)
 
     @property
     def wrong(self) -> Share:
@@ -82,6 +84,7 @@ def figures(record: Record, radii: Sequence[float] | None = None) -> Figures:
     gains = [row.radius if row.correct else 0.0 for row in rows]
     cleans = [row.clean for row in rows if row.clean is not None]
     hits = sum(row.clean == row.label for row in rows)
+    question = asked(record)
     return Figures(
         name=record.name,
         kind=record.kind,
@@ -93,9 +96,12 @@ def figures(record: Record, radii: Sequence[float] | None = None) -> Figures:
         abstained=Share(sum(row.predicted == ABSTAIN for row in rows), len(rows)),
         acr=math.fsum(gains) / len(rows) if certified else None,
         acr_interval=t_interval(gains) if certified else None,
-        certified_accuracy={r: certified_accuracy(record, r) for r in radii} if certified else {},
+        certified_accuracy={r: certified_accuracy(record, r) if question.tried(r) else None for r in radii}
+        if certified
+        else {},
         mean_draws=_mean(row.draws for row in rows),
         seconds=_total(row.seconds for row in rows),
+        question=question,
     )
 
 
@@ -121,20 +127,30 @@ def envelope(records: Iterable[Record], radii: Sequence[float]) -> dict[float, S
 def lows(record: Record) -> tuple[float, ...] | None:
     """The lower bounds on P(top class), ascending: their empirical distribution. None where they are not kept.
 
-    An abstention that keeps no bound had none above 0.
+    An abstention that keeps no bound had none above 0. A test of given radii keeps the P they need, not a bound.
     """
+    if asked(record).radii is not None:
+        return None
     kept = [0.0 if row.low is None and row.predicted == ABSTAIN else row.low for row in record.rows]
     known = sorted(low for low in kept if low is not None)
     return tuple(known) if len(known) == len(kept) and any(known) else None
 
 
 def default_radii(records: Iterable[Record]) -> list[float]:
-    """0, 0.25, … up to the largest radius any record reached, right or wrong."""
+    """0, 0.25, … up to the largest radius any record reached, right or wrong, and every radius asked for.
+
+    Only the latter where no record looked for its largest radius: the others would repeat them.
+    """
+    records = [record for record in records if record.kind == "certify"]
     largest = max((row.radius for record in records for row in record.rows), default=0.0)
     step = STEP
     while largest > step * MOST_STEPS:
         step *= 2.0
-    return [step * i for i in range(math.floor(largest / step) + 1)]
+    questions = [asked(record).radii for record in records]
+    wanted = {radius for radii in questions for radius in radii or ()}
+    if questions and None not in questions:
+        return sorted(wanted)
+    return sorted(wanted.union(step * i for i in range(math.floor(largest / step) + 1)))
 
 
 def t_interval(values: Sequence[float]) -> Interval | None:
@@ -168,17 +184,19 @@ def as_json(figure: Figures) -> dict[str, Any]:
     shares = {"clean_accuracy": figure.clean_accuracy, "accuracy": figure.accuracy, "abstained": figure.abstained}
     by_radius = {radius_name(r): share for r, share in figure.certified_accuracy.items()}
     intervals: dict[str, Any] = {name: list(share.interval) if share else None for name, share in shares.items()}
+    radii = None if figure.question.radii is None else list(figure.question.radii)
     intervals["acr"] = list(figure.acr_interval) if figure.acr_interval else None
-    intervals["certified_accuracy"] = {name: list(share.interval) for name, share in by_radius.items()}
+    intervals["certified_accuracy"] = {name: list(s.interval) if s else None for name, s in by_radius.items()}
     return {
         "name": figure.name,
         "kind": figure.kind,
         "norm": figure.norm,
         "inputs": figure.inputs,
         "asked": figure.asked,
+        "question": {"radii": radii, "against": figure.question.against, "words": list(figure.question.words)},
         **{name: share.value if share else None for name, share in shares.items()},
         "acr": figure.acr,
-        "certified_accuracy": {name: share.value for name, share in by_radius.items()},
+        "certified_accuracy": {name: share.value if share else None for name, share in by_radius.items()},
         "mean_draws": figure.mean_draws,
         "seconds": figure.seconds,
         "intervals": {"level": LEVEL, "shares": "Clopper–Pearson", "mean": "t", **intervals},

@@ -15,7 +15,8 @@ from xml.sax.saxutils import quoteattr
 
 from certus.errors import OptionError, RunError
 from certus.files import write_whole
-from certus.report.metrics import LEVEL, Share, lows
+from certus.report.metrics import LEVEL, Share, certified_accuracy, lows
+from certus.report.question import asked
 from certus.runs.rows import Record
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 INK = "#2e3440"  # axes and words; a page turns it into its own colour
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
+MARKERS = ("o", "s", "D", "^", "v", "P")  # of radii that were asked for
 BANDS = 3  # more runs than this would hide each other's bands
 STYLE: Any = {
     "svg.hashsalt": "certus",  # ids of SVG elements are random without it
@@ -45,8 +47,9 @@ def curve_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 4.
     if not records:
         raise RunError("a curve must be drawn from at least one certify run; got predict runs only")
     norms = " or ".join(sorted({NORMS.get(record.norm, record.norm) for record in records}))
-    top = max([row.radius for record in records for row in record.rows if row.correct] or [0.0]) or 1.0
-    figure, axes = _canvas(size, f"{norms} radius (inputs in [0, 1])", "certified accuracy")
+    reached = [row.radius for record in records for row in record.rows if row.correct]
+    top = max([*reached, *(radius for record in records for radius in asked(record).radii or ())], default=0.0) or 1.0
+    figure, axes = canvas(size, f"{norms} radius (inputs in [0, 1])", "certified accuracy")
     for i, record in enumerate(records):
         _curve(axes, record, i, band=len(records) <= BANDS, end=top * 1.04)
     axes.set_xlim(0.0, top * 1.04)
@@ -62,7 +65,7 @@ def low_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 3.0)
     kept = [item for item in kept if item[2]]
     if not kept:
         return None
-    figure, axes = _canvas(size, "lower bound p on the probability of the top class", "share of inputs ≤ p")
+    figure, axes = canvas(size, "lower bound p on the probability of the top class", "share of inputs ≤ p")
     for i, record, bounds in kept:
         x = [0.0, *(bounds or ()), 1.0]
         y = [0.0, *((k + 1) / len(bounds or ()) for k in range(len(bounds or ()))), 1.0]
@@ -78,8 +81,13 @@ def low_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 3.0)
 def steps(record: Record) -> tuple[list[float], list[Share]]:
     """The curve's corners: the share that holds up to and including each radius, from 0 to the largest, then none.
 
+    Where radii were asked for, the curve has its corners there and ends with the last: larger ones were not tried.
     Certified accuracy at r counts radii ≥ r, so each value holds on the interval that *ends* at its radius.
     """
+    wanted = asked(record).radii
+    if wanted is not None:
+        shares = [certified_accuracy(record, radius) for radius in wanted]
+        return [0.0, *wanted], [shares[0], *shares]
     radii = sorted(row.radius for row in record.rows if row.correct)
     n, x, y = len(record.rows), [0.0], [Share(len(radii), len(record.rows))]
     for i, radius in enumerate(radii):
@@ -131,7 +139,7 @@ def inline_svg(figure: Figure, label: str, prefix: str) -> str:
     return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(label)} ', 1)
 
 
-def _canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axes]:
+def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axes]:
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -152,10 +160,16 @@ def _curve(axes: Axes, record: Record, number: int, band: bool, end: float) -> N
     x, shares = steps(record)
     y = [share.value for share in shares]
     axes.step(x, y, where="pre", label=_label(record), **_line(number))
+    wanted = asked(record).radii
+    if wanted is not None:
+        # Hollow and of several shapes, so that runs that prove the same do not hide each other.
+        shape = MARKERS[number % len(MARKERS)]
+        axes.plot(wanted, y[1:], shape, markersize=7, fillstyle="none", color=_line(number)["color"], clip_on=False)
     if band:
         around = {share: share.interval for share in set(shares)}
-        low, high = ([around[share][side] for share in [*shares, shares[-1]]] for side in (0, 1))
-        axes.fill_between([*x, end], low, high, step="pre", alpha=0.14, linewidth=0, color=_line(number)["color"])
+        beyond = [] if wanted is not None else [end]
+        low, high = ([around[share][side] for share in [*shares, *shares[-1:] * len(beyond)]] for side in (0, 1))
+        axes.fill_between([*x, *beyond], low, high, step="pre", alpha=0.14, linewidth=0, color=_line(number)["color"])
         if number == 0:
             axes.annotate(
                 f"band: exact {LEVEL:.0%} interval, radius by radius".replace("%", " %"),

@@ -1,6 +1,7 @@
 """Runs side by side: as text, Markdown, LaTeX. A row is a run, a column a figure or a radius.
 
-Shares are percentages. Rounding happens here and downwards. ACR stands only beside the radii it averages over.
+Shares are percentages. Rounding happens here and downwards. ACR stands only beside the radii it averages over. What a
+reader must know of a run's question stands below the table; figures of different questions are not ranked.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from certus.report import question
 from certus.report.metrics import Figures, Share, radius_name
 from certus.runs.exchange import rounded_down
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+ESCAPED = r"\\\1"
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -50,7 +53,8 @@ def columns(runs: Sequence[Figures]) -> list[Column]:
     if any(run.seconds is not None for run in runs):
         made.append(_column("time", runs, lambda run: duration(run.seconds)))
     if any(run.acr is not None for run in runs):
-        made.append(_column("ACR", runs, lambda run: decimal(run.acr), lambda run: run.acr))
+        merit = None if _warning(runs) else _acr
+        made.append(_column("ACR", runs, lambda run: decimal(run.acr), merit))
     radii = sorted({radius for run in runs for radius in run.certified_accuracy})
     return made + [_at(radius, runs) for radius in radii]
 
@@ -69,7 +73,14 @@ def text(runs: Sequence[Figures], width: int = 100) -> RenderableType:
         parts += [Text(_curve_title(runs), style="italic"), _grid(names, curve[first : first + room])]
     if any(any(column.best) for column in [*plain, *curve]):
         parts.append(Text("* best of its column", style="dim"))
-    return Group(*parts)
+    return Group(*parts, *(Text(line) for line in notes(runs)))
+
+
+def notes(runs: Sequence[Figures]) -> list[str]:
+    """What was asked of each run that was not asked the usual question, and whether they compare."""
+    said = [f"{_one_line(run.name)}: {line}" for run in runs for line in run.question.words]
+    warned = _warning(runs)
+    return [*said, *([warned] if warned else [])]
 
 
 def text_table(runs: Sequence[Figures], width: int = 100) -> str:
@@ -90,9 +101,10 @@ def markdown(runs: Sequence[Figures]) -> str:
     lines = [["run", *(column.head for column in shown)], [":--", *("--:" for _ in shown)]]
     for i, run in enumerate(runs):
         cells = [f"**{column.cells[i]}**" if column.best[i] else column.cells[i] for column in shown]
-        lines.append([MARKDOWN.sub(r"\\\1", _one_line(run.name)), *cells])
+        lines.append([MARKDOWN.sub(ESCAPED, _one_line(run.name)), *cells])
     note = [_curve_title(runs), ""] if any(run.certified_accuracy for run in runs) else []
-    return "\n".join([*note, *("| " + " | ".join(line) + " |" for line in lines)]) + "\n"
+    below = ["", *(f"- {MARKDOWN.sub(ESCAPED, line)}" for line in notes(runs))] if notes(runs) else []
+    return "\n".join([*note, *("| " + " | ".join(line) + " |" for line in lines), *below]) + "\n"
 
 
 def latex(runs: Sequence[Figures]) -> str:
@@ -109,7 +121,11 @@ def latex(runs: Sequence[Figures]) -> str:
     for i, run in enumerate(runs):
         cells = [f"\\textbf{{{tex(c.cells[i])}}}" if c.best[i] else tex(c.cells[i]) for c in shown]
         lines.append(" & ".join([tex(run.name), *cells]) + " \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+    lines.append("\\bottomrule")
+    for line in notes(runs):
+        wide = f"\\multicolumn{{{len(shown) + 1}}}{{p{{0.95\\linewidth}}}}"
+        lines.append(f"{wide}{{\\footnotesize {tex(line)}}} \\\\")
+    return "\n".join([*lines, "\\end{tabular}"]) + "\n"
 
 
 def percent(share: Share | None) -> str:
@@ -164,7 +180,18 @@ def _at(radius: float, runs: Sequence[Figures]) -> Column:
     def share(run: Figures) -> Share | None:
         return run.certified_accuracy.get(radius)
 
-    return _column(radius_name(radius), runs, lambda run: percent(share(run)), share, radius)
+    # A run that was asked for a larger radius only proves no more than that here; true labels are another question.
+    certified = [run.question for run in runs if run.kind == "certify"]
+    ranked = all(q.exact(radius) for q in certified) and len({q.against == "labels" for q in certified}) == 1
+    return _column(radius_name(radius), runs, lambda run: percent(share(run)), share if ranked else None, radius)
+
+
+def _acr(run: Figures) -> float | None:
+    return run.acr
+
+
+def _warning(runs: Sequence[Figures]) -> str | None:
+    return question.warning([run.question for run in runs if run.kind == "certify"])
 
 
 def _inputs(run: Figures) -> str:

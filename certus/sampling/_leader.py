@@ -2,8 +2,8 @@
 
 Let h(p) be the probability that a class of probability p ever crosses the boundary. If every class is below p0, the
 error is at most Σ h(p_c). Where U_j − 1 ≥ (n_j − 1)·p0 at every look, each path's p^{k−1}(1−p)^{n−k} rises in p up to
-p0, so h(p)/p rises too, and Σ h(p_c) ≤ h(p0)/p0: boundaries at level α·p0 are always valid. The same property bounds the
-sum by h(q) + h(1−q) with q ≥ ½ the largest class (2·h(½) if none reaches ½), which is usually far less: then the
+p0, so h(p)/p rises too, and Σ h(p_c) ≤ h(p0)/p0: boundaries at level α·p0 are always valid. The same property bounds
+the sum by h(q) + h(1−q) with q ≥ ½ the largest class (2·h(½) if none reaches ½), which is usually far less: then the
 boundaries may have level α − e, e = h(1−p0), after that bound has been computed for every q. If some class reaches p0,
 only the others can be wrong: at most h(1−p0). For a curve of radii e is that of the smallest one, the largest of all.
 
