@@ -23,6 +23,7 @@ class Waiting:
     job: Job
     draw: Draw
     handed: int = 0  # rows of the draw already put into batches
+    counted: int = 0  # rows of the draw whose votes have come back
     counts: Counts | None = None
     used: dict[str, int] = field(default_factory=dict)  # purpose → draws taken from that stream
     answers: list[Answer] = field(default_factory=list)
@@ -44,8 +45,15 @@ class Waiting:
         self.handed += rows
         return Segment(self, first, rows)
 
-    def receive(self, counts: Counts) -> None:
+    @property
+    def answered(self) -> bool:
+        return self.counted == self.draw.draws
+
+    def receive(self, counts: Counts, rows: int, seconds: float) -> None:
+        """Votes of some rows of the pending draw, and the time they took."""
         self.counts = counts if self.counts is None else self.counts + counts
+        self.counted += rows
+        self.seconds += seconds
 
     def answer(self) -> Outcome | None:
         """Send the finished counts to the procedure; its result if that was the last draw."""
@@ -53,7 +61,8 @@ class Waiting:
         kept = tuple(tuple(int(vote) for vote in column) for column in counts)
         self.answers.append(Answer(self.draw.purpose, self.draw.draws, kept))
         try:
-            self.draw, self.handed, self.counts = self.job.steps.send(counts), 0, None
+            self.draw = self.job.steps.send(counts)
+            self.handed, self.counted, self.counts = 0, 0, None
         except StopIteration as end:
             return Outcome(self.job.index, end.value, tuple(self.answers), self.seconds)
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certus.contracts import Certificate, Classifier, Draw, Job, Noise, Norm, Outcome, Source, Steps, Stream
+from certus.contracts import Certificate, Classifier, Draw, Job, Norm, Outcome, Source, Steps, Stream
 from certus.data import Inputs
 from certus.engine.local import Local
 from certus.errors import DataError, ModelError
@@ -79,14 +79,10 @@ def _jobs(procedure: Any, source: Source, inputs: Inputs, done: set[int]) -> Ite
 
 
 def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:
-    """The base classifier's own answer first, then the procedure."""
-    clean = yield Draw(replace(source, noise=_silence(source.noise)), 1, purpose="clean")
+    """The procedure, then the base classifier's own answer: the engine must meet the classifier on noisy inputs."""
     certificate = yield from steps
+    clean = yield Draw(replace(source, noise=Silence(source.noise.norm)), 1, purpose="clean")
     return int(clean[0].argmax()), certificate
-
-
-def _silence(noise: Noise) -> Silence:
-    return Silence(noise.norm)
 
 
 def _row(outcome: Outcome, label: int) -> Row:

@@ -157,3 +157,31 @@ def test_last_bits_that_move_with_the_batch_size_are_pinned():
 def test_bad_batches_are_refused(batch):
     with pytest.raises(OptionError, match="batch of the engine must be a positive whole number"):
         Local(batch)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_counts_do_not_depend_on_the_number_of_workers(workers):
+    xs = inputs(12, (1, 8, 8))
+    source = Source(ready(wrap(network()), xs[0], "onnxruntime").classifier, Gaussian(0.3))
+    procedure = Certify(30, Fixed(500, 0.05))
+
+    def answers(number):
+        jobs = [Job(i, x, procedure(source, x.numel())) for i, x in enumerate(xs)]
+        return {outcome.index: outcome.answers for outcome in Local(64, 3, workers=number).run(jobs)}
+
+    assert answers(workers) == answers(1)
+
+
+def test_an_error_in_a_worker_names_its_input_and_ends_the_run():
+    calls = []
+
+    def fails_late(x):
+        calls.append(len(x))
+        if len(calls) > 40:
+            raise RuntimeError("out of luck")
+        return linear.score(x)
+
+    source = Source(wrap(fails_late), Gaussian(0.5))
+    jobs = [Job(7, inputs(1, (4,))[0], Certify(30, Fixed(20_000, 0.05))(source, 4))]
+    with pytest.raises(ModelError, match=r"input 7: .*RuntimeError: out of luck"):
+        list(Local(64, 0, workers=2).run(jobs))

@@ -28,9 +28,9 @@ def test_a_run_holds_rows_recipe_and_evidence(tmp_path, data):
     record = read(tmp_path / "run")
     assert [row.index for row in record.rows] == list(range(12)) and record.inputs == 12
     row = record.rows[0]
-    assert [(a.purpose, a.draws) for a in row.answers] == [("clean", 1), ("guess", 50), ("test", 500)]
+    assert [(a.purpose, a.draws) for a in row.answers] == [("guess", 50), ("test", 500), ("clean", 1)]
     assert row.draws == 550 and row.seconds > 0 and row.clean == row.label
-    assert sum(row.answers[2].counts[0]) == 500
+    assert sum(row.answers[1].counts[0]) == 500
     assert record.settings["question"]["noise"] == {"name": "gaussian", "sigma": 0.25}
     assert Recipe.read(tmp_path / "run" / "recipe.toml").question.sampling == {"name": "fixed", "n": 500, "alpha": 0.05}
 

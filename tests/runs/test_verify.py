@@ -53,7 +53,7 @@ def test_a_raised_radius_is_named(run):
 def test_a_changed_count_is_named_even_when_the_sum_still_fits(run):
     folder, inputs, _ = run
     stored = answers(folder, 5)
-    pairs = stored[2][3][0]
+    pairs = stored[1][3][0]
     if len(pairs) == 1:
         pairs.append([1 - pairs[0][0], 0])
     pairs[0][1], pairs[1][1] = pairs[0][1] - 1, pairs[1][1] + 1
@@ -71,8 +71,8 @@ def test_counts_and_radius_changed_together_are_found_by_drawing_again(run):
     from certus.noise.gaussian import Gaussian
 
     stored = answers(folder, 5)
-    label = max(stored[2][3][0], key=lambda pair: pair[1])[0]
-    stored[2][3][0] = [[label, 500]]
+    label = max(stored[1][3][0], key=lambda pair: pair[1])[0]
+    stored[1][3][0] = [[label, 500]]
     low = lower_bound(500, 500, 0.05)
     radius = Evidence(label, ((500,),), 500, low, 1 - low, 0.05).certificate(Gaussian(0.25), 4).radius
     change(

@@ -1,0 +1,122 @@
+"""`certus plan` through the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import small_run
+
+from certus.cli import main, plan
+from certus.cli.main import run
+
+if "plan" not in main.COMMANDS:
+    main.app.command("plan")(plan.command)
+
+LOG = """idx\tlabel\tpredict\tradius\tcorrect\ttime
+0\t3\t3\t0.378\t1\t0:00:10
+1\t7\t-1\t0.0\t0\t0:00:10
+2\t4\t4\t0.978\t1\t0:00:10
+3\t4\t5\t0.12\t0\t0:00:10
+"""
+
+
+@pytest.fixture
+def planned(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "log.tsv").write_text(LOG)
+
+    def call(words, code=0):
+        assert run(["plan", *words.split()]) == code
+        captured = capsys.readouterr()
+        if code:
+            assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("certus: ")
+            return captured.err
+        return json.loads(captured.out) if "--json" in words else captured.out
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--radius 0.5", "--sigma must be given"),
+        ("--sigma 0 --radius 0.5", "sigma of gaussian"),
+        ("--sigma 0.25 --radius 5", "within reach of the noise"),
+        ("--sigma 0.25 --radius 0.9 --cap 300", "at least 43412 draws to certify radius 0.9; its cap is 300"),
+        ("--sigma 0.25 --radius -1", "radii of spending"),
+        ("--sigma 0.25 --radii 0.5,0.25", "must be rising"),
+        ("--sigma 0.25 --radii a", "--radii"),
+        ("--sigma 0.25 --radius 0.5 --radii 0.5", "got both"),
+        ("--sigma 0.25 --n 5", "n of fixed must be at least 10"),
+        ("--sigma 0.25 --alpha 2", "alpha"),
+        ("--sigma 0.25 --radius 0.5 --beta 0", "beta of spending"),
+        ("--sigma 0.25 --n0 0", "n0 of plan"),
+        ("--sigma 0.25 --rate -3", "rate of plan"),
+        ("--sigma 0.25 --inputs 0", "inputs of plan"),
+        ("--sigma 0.25 --like absent", "got nothing there"),
+        ("--sigma 0.25 --like log.tsv --like-n 0", "like-n of plan"),
+    ],
+)
+def test_refused_plans_are_one_line(planned, words, message):
+    assert message in planned(words, code=2)
+
+
+def test_a_known_radius(planned):
+    found = planned("--sigma 0.25 --radius 0.5 --cap 5000 --json")
+    assert set(found) == {
+        "norm", "alpha", "beta", "n", "radii", "needs", "reach", "kinds", "inputs", "notes", "rate", "schemes",
+    }  # fmt: skip
+    assert found["needs"] == [pytest.approx(0.9772499)] and found["reach"] == pytest.approx(0.9526, abs=1e-3)
+    assert [scheme["name"] for scheme in found["schemes"]] == [
+        "fixed n=100000", "staged", "anytime", "spending", "spending, leader",
+    ]  # fmt: skip
+    for scheme in found["schemes"]:
+        assert set(scheme) == {"name", "error", "kinds", "like"} and scheme["like"] is None
+        assert scheme["error"] <= 0.001 and list(scheme["kinds"]) == list(found["kinds"])
+        assert set(scheme["kinds"]["certain"]) == {"draws", "draws_error", "certified", "certified_error"}
+
+
+def test_a_log_gives_totals_and_time(planned):
+    words = "--sigma 0.25 --radius 0.25 --cap 5000 --like log.tsv --inputs 1000 --json"
+    found = planned(words)
+    fixed = found["schemes"][0]["like"]
+    assert found["inputs"] == 1000 and fixed["total_draws"] == 1000 * 100_100
+    assert found["rate"]["draws"] == pytest.approx(100_100 / 10) and "as fast as log.tsv was" in found["rate"]["source"]
+    assert fixed["seconds"] == pytest.approx(10_000) and fixed["certified"] == 0.5
+    spending = found["schemes"][3]["like"]
+    assert spending["total_draws"] < fixed["total_draws"] / 50 and spending["certified"] == pytest.approx(0.5, abs=0.01)
+    assert any("100000 draws at alpha 0.01" in note for note in found["notes"])
+    assert any("1 abstentions" in note for note in found["notes"])
+    assert planned(words + " --rate 1001")["schemes"][0]["like"]["seconds"] == pytest.approx(100_000)
+
+
+def test_a_curve_and_the_full_radius(planned):
+    curve = planned("--sigma 0.25 --radii 0.1,0.25 --cap 3000 --n 3000 --like log.tsv --json")
+    assert len(curve["needs"]) == 2 and curve["schemes"][3]["like"]["certified"] == pytest.approx(0.5, abs=0.01)
+    full = planned("--sigma 0.25 --n 1000 --like log.tsv --json")
+    fixed, pilot = full["schemes"]
+    assert full["radii"] == [] and fixed["like"]["draws"] == 1100
+    assert 0 < fixed["like"]["radius"] < full["reach"] and pilot["kinds"]["hopeless"]["radius"] == 0.0
+
+
+def test_the_text_says_what_matters(planned):
+    text = planned("--sigma 0.25 --radius 0.25 --cap 3000 --n 50 --like log.tsv")
+    for words in ("can prove l2 radii up to", "needs P(class) ≥ 0.841345", "exact", "spending, leader", "worst error",
+                  "4 inputs like those", "draws a second", "note: radii of log.tsv"):  # fmt: skip
+        assert words in text
+    assert "\x1b" not in text and max(map(len, text.splitlines())) <= 120
+    assert "note: fixed" not in text
+    assert "note: fixed n=30: n of fixed must be at least 40" in planned("--sigma 0.25 --radius 0.25 --n 30 --cap 500")
+
+
+def test_a_run_is_measured_here_and_keeps_its_sigma(planned, tmp_path):
+    small_run.make(tmp_path / "run", small_run.write_data(tmp_path / "data.npz"))
+    found = planned("--radius 0.1 --cap 3000 --like run --json")
+    assert found["rate"]["source"] == "measured here just now" and found["rate"]["draws"] > 0
+    assert found["inputs"] == 12 and math.isfinite(found["schemes"][0]["like"]["seconds"])
+    assert "must be that of run, 0.25; got 0.5" in planned("--sigma 0.5 --radius 0.1 --like run", code=2)
+    (tmp_path / "data.npz").unlink()
+    assert "as fast as run was" in planned("--radius 0.1 --cap 3000 --like run --json")["rate"]["source"]
