@@ -10,6 +10,11 @@ from pathlib import Path
 from certus.errors import OutputError
 
 
+def cache_folder() -> Path:
+    """Where what can be computed again is kept; CERTUS_CACHE moves it."""
+    return Path(os.environ.get("CERTUS_CACHE", Path.home() / ".cache" / "certus"))
+
+
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn an operating system's refusal to write into one clear line."""

@@ -65,6 +65,7 @@ class Means:
     engine: str
     command: str
     threads: int | None = None
+    workers: int = 1
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from certus.classifiers import ready, wrap
+from certus.classifiers import Ready, ready, wrap
 from certus.contracts import Certificate, Job, Noise, Sampling, Source
 from certus.engine.local import Local
 from certus.errors import DataError, ModelError
@@ -31,7 +31,7 @@ class Smoothed:
         self.noise = noise
         self.num_classes = num_classes
         self._engine = engine
-        self._ready: dict[tuple[int, ...], Source] = {}
+        self._ready: dict[tuple[int, ...], Ready] = {}
 
     def certify(
         self,
@@ -77,23 +77,23 @@ class Smoothed:
         return self._run(Predict(n, alpha), [x], seed, batch)[0].label
 
     def _run(self, procedure: Certify | Predict, inputs: Sequence[Any], seed: int, batch: int) -> list[Certificate]:
-        engine = Local(batch=batch, seed=seed)
         tensors = [as_input(x) for x in inputs]
         jobs = [(input_number(x), x) for x in tensors]
         found: dict[int, Certificate] = {}
         # An input given twice has the same noise, so the same certificate: it is drawn once.
         unique = dict(jobs)
-        for outcome in engine.run(
-            Job(number, x, procedure(self._source(x), x.numel())) for number, x in unique.items()
-        ):
+        prepared = {number: self._prepare(x) for number, x in unique.items()}
+        sources = {number: Source(ready.classifier, self.noise) for number, ready in prepared.items()}
+        engine = Local(batch, seed, workers=max((ready.workers for ready in prepared.values()), default=1))
+        for outcome in engine.run(Job(n, x, procedure(sources[n], x.numel())) for n, x in unique.items()):
             found[outcome.index] = outcome.result
         return [self._checked(found[number]) for number, _ in jobs]
 
-    def _source(self, x: Tensor) -> Source:
+    def _prepare(self, x: Tensor) -> Ready:
         """The model made ready for inputs of this shape, once."""
         shape = tuple(x.shape)
         if shape not in self._ready:
-            self._ready[shape] = Source(ready(self.classifier, x, self._engine).classifier, self.noise)
+            self._ready[shape] = ready(self.classifier, x, self._engine)
         return self._ready[shape]
 
     def _checked(self, certificate: Certificate) -> Certificate:

@@ -14,6 +14,7 @@ from certus.errors import ModelError, OptionError, unknown
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from certus.classifiers.onnx import Onnx
     from certus.contracts import Classifier
 
 ENGINES = ("auto", "onnxruntime", "torch")
@@ -63,6 +64,7 @@ class Ready(NamedTuple):
     classifier: Classifier
     engine: str
     note: str = ""
+    workers: int = 1  # batches to carry out at once
 
 
 def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads: int | None = None) -> Ready:
@@ -74,23 +76,31 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
 
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    if threads is not None:
-        if threads < 1:
-            raise OptionError(f"threads must be a positive whole number; got {threads}")
-        torch.set_num_threads(threads)
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads must be a positive whole number; got {threads}")
     if isinstance(classifier, onnx.Onnx):
-        return Ready(onnx.Onnx(classifier.path, threads) if threads else classifier, "onnxruntime")
+        return _arranged(classifier, example, threads)
+    if threads is not None:
+        torch.set_num_threads(threads)
     if not isinstance(classifier, Module):
         return Ready(classifier, "callable")
     _try(classifier, example)
     if engine == "torch" or torch.device(classifier.device).type != "cpu":
         return Ready(classifier, "torch")
     try:
-        return Ready(onnx.from_network(classifier.network, example, threads), "onnxruntime")
+        return _arranged(onnx.from_network(classifier.network, example), example, threads)
     except ModelError as error:
         if engine == "onnxruntime":
             raise
         return Ready(classifier, "torch", f"running on torch: {error}")
+
+
+def _arranged(classifier: Onnx, example: Tensor, threads: int | None) -> Ready:
+    """ONNX Runtime with the arrangement of threads that is fastest here."""
+    from certus.classifiers import arrange
+
+    best = arrange.fastest(classifier, example, threads or arrange.cores())
+    return Ready(classifier.with_threads(best.threads), "onnxruntime", workers=best.workers)
 
 
 def _try(classifier: Classifier, example: Tensor) -> None:

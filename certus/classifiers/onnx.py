@@ -7,6 +7,7 @@ on the batch size for the networks tried.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import tempfile
 import warnings
@@ -29,11 +30,12 @@ class Onnx:
 
     path: Path
     threads: int | None = None
+    content: bytes | None = field(default=None, repr=False)  # the network itself, where it is no file of the user's
     rows: int | None = field(init=False, default=None)  # a batch size frozen at export
     _session: Any = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
-        session = _open(self.path, self.threads)
+        session = _open(self.path, self.threads, self.content)
         inputs = session.get_inputs()
         if len(inputs) != 1:
             raise ModelError(f"{self.path} must have one input; got {[value.name for value in inputs]}")
@@ -42,6 +44,15 @@ class Onnx:
         batch = inputs[0].shape[0] if inputs[0].shape else None
         object.__setattr__(self, "rows", batch if isinstance(batch, int) and batch > 0 else None)
         object.__setattr__(self, "_session", session)
+
+    def with_threads(self, threads: int) -> Onnx:
+        """The same network in a session of so many threads."""
+        return Onnx(self.path, threads, self.content)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the network."""
+        return hashlib.sha256(self.content if self.content is not None else self.path.read_bytes()).hexdigest()
 
     def __call__(self, x: Tensor) -> Tensor:
         import torch
@@ -57,10 +68,10 @@ class Onnx:
         return torch.from_numpy(scores).float()
 
 
-def _open(path: Path, threads: int | None) -> Any:
+def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
     import onnxruntime
 
-    if not path.is_file():
+    if content is None and not path.is_file():
         raise ModelError(f"{path} must be an ONNX file; there is no such file")
     options = onnxruntime.SessionOptions()
     options.inter_op_num_threads = 1
@@ -69,7 +80,7 @@ def _open(path: Path, threads: int | None) -> Any:
     if threads is not None:
         options.intra_op_num_threads = threads
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(content or str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         # ONNX Runtime raises a family of its own for damaged and foreign files; its first line says enough.
         reason = str(error).splitlines()[0]
@@ -100,7 +111,7 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
         except Exception as error:
             # The exporter wraps whatever went wrong in errors of many kinds, and a stranger's network may raise any.
             raise ModelError(f"not exportable to ONNX ({_reason(error)})") from error
-        exported = Onnx(path, threads)  # the session holds the network in memory; the file may go
+        exported = Onnx(Path("exported.onnx"), threads, path.read_bytes())
     _compare(network, exported, example)
     return exported
 

@@ -108,7 +108,7 @@ def recipe_of(question: Question, prepared: Ready, batch: int, threads: int | No
 
     command = shlex.join(["certus", *sys.argv[1:]])
     notes = (prepared.note,) if prepared.note else ()
-    return Recipe(question, Means(batch, prepared.engine, command, threads, versions(), notes))
+    return Recipe(question, Means(batch, prepared.engine, command, threads, prepared.workers, versions(), notes))
 
 
 def carry_out_shown(recipe: Recipe, folder: Path, inputs: Inputs, prepared: Ready, title: str) -> None:

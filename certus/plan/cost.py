@@ -126,20 +126,18 @@ def expected(scheme: Scheme, p: Floats, paths: int = 100_000, seed: int = 0) -> 
 
 
 def repeats_for(p: Floats, tables: Sequence[tuple[float, Boundaries]], paths: int) -> Integers:
-    """How often each input is simulated: those close to a p0 ten times as often, for their draws vary most."""
-    close = np.zeros(len(p), dtype=bool)
-    for p0, _ in tables:
-        close |= np.abs(p - p0) < 0.1 * (1 - p0)
-    return np.where(close, 10, 1) * max(1, math.ceil(paths / len(p)))
+    """How often each input is simulated, `paths` in all: twenty times as often close to a p0, where draws vary most."""
+    close = np.any([np.abs(p - p0) < 0.25 * (1 - p0) for p0, _ in tables], axis=0)
+    weight = np.where(close, 20, 1)
+    repeats: Integers = np.maximum(2, np.ceil(weight * (paths / weight.sum())).astype(np.int64))
+    return repeats
 
 
 def mean_of(values: np.ndarray[Any, Any], repeats: Integers) -> Mean:
-    """The mean over inputs of each one's mean over its repeats. With one repeat each no error can be told: NaN."""
+    """The mean over inputs of each one's mean over its repeats, two or more."""
     starts = np.concatenate([[0], np.cumsum(repeats)[:-1]])
     means = np.add.reduceat(values.astype(np.float64), starts) / repeats
     squares = np.add.reduceat(values.astype(np.float64) ** 2, starts) / repeats
-    if (repeats < 2).any():
-        return Mean(float(means.mean()), math.nan)
     variance = np.maximum(0.0, squares - means**2) / (repeats - 1)
     return Mean(float(means.mean()), float(np.sqrt(variance.sum())) / len(repeats))
 
@@ -187,7 +185,7 @@ def full_radius(
     sampling: Fixed | Pilot, noise: Noise, p: Floats, n0: int, paths: int = 20_000, seed: int = 0
 ) -> Prospect:
     """Mean draws and mean radius over inputs with these probabilities, when the largest radius is asked for."""
-    rng, repeats = np.random.default_rng(seed), np.full(len(p), max(1, math.ceil(paths / len(p))))
+    rng, repeats = np.random.default_rng(seed), np.full(len(p), max(2, math.ceil(paths / len(p))))
     chosen = tested(np.repeat(p, repeats), n0, rng)
     draws = np.full(len(chosen), n0)
     if isinstance(sampling, Pilot):

@@ -57,7 +57,7 @@ def carry_out(
     procedure = build_procedure(question)
     source = Source(classifier, build("noise", question.noise))
     _refuse_labels(classifier, inputs)
-    engine = Local(means.batch, question.seed, watcher.rows)
+    engine = Local(means.batch, question.seed, watcher.rows, means.workers)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     with Store(folder, recipe) as store:
         done = store.done()

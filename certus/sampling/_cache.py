@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from certus.errors import OutputError
-from certus.files import write_whole
+from certus.files import cache_folder, write_whole
 from certus.sampling._boundaries import Boundaries
 
 VERSION = 1  # of the way tables are computed: a change makes old files strangers
 
 
 def folder() -> Path:
-    """Where tables lie; CERTUS_CACHE moves it."""
-    return Path(os.environ.get("CERTUS_CACHE", Path.home() / ".cache" / "certus")) / "tables"
+    """Where tables lie."""
+    return cache_folder() / "tables"
 
 
 def cached(parameters: Mapping[str, Any], build: Callable[[], Boundaries]) -> Boundaries:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from certus.report import draw_plots
+from certus.report import draw_plots, plots
 from certus.report.draws import Spread, saving, spread
 from certus.report.economy import factor
 from certus.runs.rows import Record, Row
@@ -96,7 +96,8 @@ def test_bins_of_the_histogram_hold_their_lower_ends() -> None:
 
 
 def test_the_histogram_has_a_panel_a_run_on_one_scale() -> None:
-    figure = draw_plots.histogram([(0, "a", Spread((100, 5_000))), (3, "b", Spread((100_100,)))])
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["a", "b"]
+    figure = draw_plots.histogram([(0, "a", Spread((100, 5_000))), (3, "$x^{ <&>", Spread((100_100,)))])
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["a", "$x^{ <&>"]
+    assert "$x^{ &lt;&amp;&gt;" in plots.svg(figure, words=True)  # a name is words, not mathematics
     assert len({axes.get_xlim() for axes in figure.axes}) == len({axes.get_ylim() for axes in figure.axes}) == 1
     assert figure.axes[0].get_xscale() == "log"

@@ -186,3 +186,6 @@ def test_the_picture_holds_the_exact_probabilities() -> None:
     middle = float(logit(np.array([P25]))[0])
     heights = certified[np.isclose(certified[:, 0], middle)][:, 1]
     assert heights.max() == pytest.approx(built.tests[0].error, rel=1e-6)
+    given_up = figure.axes[1].collections[2].get_paths()[0].vertices
+    heights = given_up[np.isclose(given_up[:, 0], middle)][:, 1]
+    assert 1 - heights.min() == pytest.approx(built.tests[0].lost, rel=1e-6)
