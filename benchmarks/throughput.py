@@ -77,8 +77,8 @@ def measure(name, threads, scheme, rounds, seconds):
         shares.append(share)
     middle = {key: statistics.median(share[key] for share in shares) for key in shares[0]}
     print(
-        f"{name:<12}{scheme:<10}{threads:>8}{prepared.workers:>8}{statistics.median(rates):>14,.0f}{statistics.median(ratios):>9.3f}"
-        f"  [{min(ratios):.3f}, {max(ratios):.3f}]"
+        f"{name:<12}{scheme:<10}{threads:>8}{prepared.workers:>8}{statistics.median(rates):>14,.0f}"
+        f"{statistics.median(ratios):>9.3f}  [{min(ratios):.3f}, {max(ratios):.3f}]"
         + "".join(f"{middle[key]:>9.1%}" for key in ("noise", "forward", "count")),
         flush=True,
     )
@@ -105,9 +105,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args()
     shares = "".join(f"{name:>9}" for name in ("noise", "forward", "count"))
-    print(
-        f"{'network':<12}{'scheme':<10}{'threads':>8}{'workers':>8}{'forward img/s':>14}{'ratio':>9}  {'range':<14}{shares}"
-    )
+    names = f"{'network':<12}{'scheme':<10}{'threads':>8}{'workers':>8}{'forward img/s':>14}{'ratio':>9}"
+    print(f"{names}  {'range':<14}{shares}")
     for name in options.networks.split(","):
         for threads in map(int, options.threads.split(",")):
             for scheme in options.schemes.split(","):
