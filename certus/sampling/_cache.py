@@ -16,7 +16,7 @@ from certus.errors import OutputError
 from certus.files import cache_folder, write_whole
 from certus.sampling._boundaries import Boundaries
 
-VERSION = 1  # of the way tables are computed: a change makes old files strangers
+VERSION = 2  # of the way tables are computed: a change makes old files strangers
 
 
 def folder() -> Path:

@@ -1,7 +1,8 @@
 """The largest radius with fewer draws: pilot draws choose how many draws the proof gets (the proof's own are fresh).
 
 Most of a radius comes early: an input near its limit gains nothing from more draws, one that no class leads gains
-nothing from any. n is the smallest number whose expected radius is within `loss` of the one at the cap.
+nothing from any. n is the smallest number whose expected radius is within `loss` of the one at the cap, `loss` being a
+share of the largest radius the cap can prove.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Pilot:
     alpha: float = 0.001
     cap: int = 200_000
     pilot: int = 1000
-    loss: float = 0.05  # of the radius at the cap that may be given away
+    loss: float = 0.004  # of the largest provable radius that may be given away
 
     follows_leader: ClassVar[bool] = False
 
@@ -62,7 +63,7 @@ class Pilot:
         sizes = [self.cap]
         while sizes[-1] / STEP > fewest_draws(0.5, self.alpha):
             sizes.append(math.ceil(sizes[-1] / STEP))
-        enough = (1 - self.loss) * self._expected(noise, p, self.cap, dim)
+        enough = self._expected(noise, p, self.cap, dim) - self.loss * self._expected(noise, 1.0, self.cap, dim)
         for n in sizes[::-1]:
             if self._expected(noise, p, n, dim) >= enough:
                 return n
