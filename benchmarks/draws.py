@@ -1,6 +1,7 @@
 """How many draws a certificate costs, against the fewest that any test could do with.
 
     python benchmarks/draws.py [--logs ../shared/reference/locuslab] [--paths 150000] [--spacing 100]
+    python benchmarks/draws.py --network imagenet/resnet50 --sigmas 0.25,0.5,1      # other logs than the default two
 
 Inputs are those of the published CIFAR-10 logs, their p recovered as METHODS.md (section 2) says. A ratio is mean draws
 ÷ mean min(cap, Wald's bound), selection draws counted where a scheme uses them; `decidable` is over inputs with Wald's
@@ -30,7 +31,7 @@ from certus.sampling.spending import Spending
 ALPHA = BETA = 0.001
 CAP, N, N0 = 120_000, 100_000, 100
 LEVELS = (0.5, 1.0, 2.0, 3.0)  # r/σ
-LOG = "certify/cifar10/resnet110/noise_{0:.2f}/test/sigma_{0:.2f}"
+LOG = "certify/{0}/noise_{1:.2f}/test/sigma_{1:.2f}"
 AIMS = {"spending": 1.16, "spending, leader": 1.10}
 
 
@@ -165,14 +166,18 @@ def print_full_radius(p, sigma, paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", type=Path, default=Path(__file__).parents[1] / "../shared/reference/locuslab")
+    parser.add_argument("--network", default="cifar10/resnet110", help="folder of the logs")
+    parser.add_argument("--sigmas", default="0.25,0.5")
+    parser.add_argument("--log-alpha", type=float, default=0.01, help="alpha that the logs were made with")
     parser.add_argument("--paths", type=int, default=150_000, help="simulated inputs a scheme")
     parser.add_argument("--spacing", type=int, default=100, help="also spending with looks this far apart, at most 100")
     options = parser.parse_args()
     start = time.perf_counter()
     print(f"alpha {ALPHA:g}, beta {BETA:g}, cap {CAP}, n0 {N0} (none for the leader, none for the SPRT)")
-    for sigma in (0.25, 0.5):
-        p, notes = recovered(open_record(options.logs / LOG.format(sigma)), Gaussian(sigma), N, 0.01)
-        print(f"\nCIFAR-10 log, sigma {sigma:g}: {len(p)} inputs; {'; '.join(notes)}")
+    for sigma in map(float, options.sigmas.split(",")):
+        log = open_record(options.logs / LOG.format(options.network, sigma))
+        p, notes = recovered(log, Gaussian(sigma), N, options.log_alpha)
+        print(f"\n{options.network} log, sigma {sigma:g}: {len(p)} inputs; {'; '.join(notes)}")
         print_known_radius(p, sigma, options)
         print_full_radius(p, sigma, options.paths // 5)
     print(f"\n{time.perf_counter() - start:.0f} s")
