@@ -14,10 +14,11 @@ from certus.errors import ModelError, OptionError, unknown
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from certus.classifiers.module import Module
     from certus.classifiers.onnx import Onnx
     from certus.contracts import Classifier
 
-ENGINES = ("auto", "onnxruntime", "torch")
+ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
 def load(spec: str | Path) -> Classifier:
@@ -74,7 +75,8 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
     from certus.classifiers import onnx
     from certus.classifiers.module import Module
 
-    if engine not in ENGINES:
+    name, _, device = engine.partition(":")
+    if name not in ENGINES or (device and name != "torch"):
         raise unknown("engine", engine, ENGINES)
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be a positive whole number; got {threads}")
@@ -85,14 +87,27 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
     if not isinstance(classifier, Module):
         return Ready(classifier, "callable")
     _try(classifier, example)
-    if engine == "torch" or torch.device(classifier.device).type != "cpu":
-        return Ready(classifier, "torch")
+    if engine == "auto" and torch.cuda.is_available():
+        name, device = "torch", "cuda"
+    if name == "torch" or torch.device(classifier.device).type != "cpu":
+        return Ready(_on_torch(classifier, example, device or classifier.device), engine if device else "torch")
     try:
         return _arranged(onnx.from_network(classifier.network, example), example, threads)
     except ModelError as error:
         if engine == "onnxruntime":
             raise
-        return Ready(classifier, "torch", f"running on torch: {error}")
+        return Ready(_on_torch(classifier, example, "cpu"), "torch", f"running on torch: {error}")
+
+
+def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
+    """A fast copy of the network on a device; the user's own stays where and as it is."""
+    from certus.classifiers.module import arranged
+
+    try:
+        return arranged(classifier.network, example, device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
 
 
 def _arranged(classifier: Onnx, example: Tensor, threads: int | None) -> Ready:

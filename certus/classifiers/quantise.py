@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certus.classifiers import arrange
+from certus.classifiers import _try, arrange
 from certus.classifiers.module import Module
 from certus.classifiers.onnx import Onnx, from_network
 from certus.errors import DataError, ModelError
@@ -54,6 +54,7 @@ class Speedup:
 def as_onnx(classifier: Classifier, example: Tensor) -> Onnx:
     """The classifier as an ONNX network of floats; a callable has no layers to quantise and is refused."""
     if isinstance(classifier, Module):
+        _try(classifier, example)
         return from_network(classifier.network, example)
     if not isinstance(classifier, Onnx):
         raise ModelError("a model to quantise must be a checkpoint or an ONNX file; got a callable")
@@ -72,14 +73,14 @@ def quantise(network: Onnx, noisy: Tensor, origin: str) -> Onnx:
         except Exception as error:
             # The quantiser raises whatever a stranger's graph provokes; its first line says enough.
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ModelError(f"{network.path} cannot be quantised ({reason[:160]})") from error
+            raise ModelError(f"the network cannot be quantised ({reason[:160]})") from error
     if not _quantised_layers(model):
-        raise ModelError(f"{network.path} must have layers that can be quantised; got none")
+        raise ModelError("the network must have layers that can be quantised; got none")
     entry = model.metadata_props.add()
     entry.key, entry.value = KEY, origin
     found = Onnx(Path("int8.onnx"), network.threads, model.SerializeToString())
     if found.rows != network.rows:
-        raise ModelError(f"{network.path} cannot be quantised (the batch size would be frozen)")
+        raise ModelError("the network cannot be quantised (its batch size would change)")
     return found
 
 

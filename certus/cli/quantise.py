@@ -68,6 +68,8 @@ def _check(model: str, out: Path, compare: int, threads: int | None) -> None:
     """What can be refused before anything is loaded."""
     if out.suffix != ".onnx":
         raise OptionError(f"--out must be a file name that ends in .onnx; got '{out}'")
+    if not out.parent.is_dir():
+        raise OptionError(f"--out must be in a folder that exists; got '{out}'")
     if out.exists() and Path(model).exists() and out.samefile(model):
         raise OptionError(f"--out must not be the model itself; got '{out}'")
     for name, value in (("--compare", compare), ("--threads", threads)):

@@ -24,8 +24,8 @@ from certus.sampling._exact import START
 from certus.sampling._leader import leader_level
 
 GROWTH = 1.02  # looks are at least this far apart, in proportion
-# α spent after n of cap draws is α·(n/cap)^POWER. Any rising schedule is valid; this one was chosen for few draws on two
-# published logs (benchmarks/draws.py), and has no constant that depends on p0.
+# α spent after n of cap draws is α·(n/cap)^POWER. Any rising schedule is valid; this one was chosen for few draws on
+# two published logs (benchmarks/draws.py), and has no constant that depends on p0.
 POWER = 0.4
 SLACK = 1e-12  # never spent, far above the rounding of the computation
 

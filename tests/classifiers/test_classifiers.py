@@ -137,3 +137,40 @@ def test_exported_scores_are_compared_before_they_are_believed():
 
     with pytest.raises(ModelError, match="scores differ"):
         from_network(Liar().eval(), torch.rand(1, 4, 4))
+
+
+def test_batch_norm_is_folded_into_the_torch_fallback():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3)).eval()
+    network[1].running_mean.normal_()
+    network[1].running_var.uniform_(0.5, 2)
+    prepared = ready(wrap(network), torch.rand(1, 4, 4), engine="torch")
+    assert not any(isinstance(part, nn.BatchNorm2d) for part in prepared.classifier.network.modules())
+    x = torch.rand(5, 1, 4, 4)
+    with torch.no_grad():
+        assert torch.allclose(prepared.classifier(x), network(x), atol=1e-5)
+
+
+def test_a_device_is_named_with_the_engine_and_refused_when_absent():
+    prepared = ready(wrap(small()), torch.rand(1, 4, 4), engine="torch:cpu")
+    assert prepared.engine == "torch:cpu" and prepared.classifier.device == "cpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(OptionError, match="engine must name a device that torch has here; got 'torch:cuda'"):
+            ready(wrap(small()), torch.rand(1, 4, 4), engine="torch:cuda")
+
+
+def test_the_arrangement_of_threads_is_measured_once_and_remembered(tmp_path, monkeypatch):
+    from certus.classifiers import arrange
+
+    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path))
+    network, x = from_network(small(), torch.rand(1, 4, 4)), torch.rand(1, 4, 4)
+    first = arrange.fastest(network, x, 2)
+    assert first in (arrange.Arrangement(1, 2), arrange.Arrangement(2, 1))
+    other = arrange.Arrangement(*reversed(first))
+    text = (tmp_path / "threads.json").read_text()
+    (tmp_path / "threads.json").write_text(text.replace(str(list(first)), str(list(other))))
+    assert arrange.fastest(network, x, 2) == other  # remembered, not measured again
+    for damaged in ("", "[]", text.replace("[", "[0,"), "{"):
+        (tmp_path / "threads.json").write_text(damaged)
+        assert arrange.fastest(network, x, 2) in (first, other)
+    assert arrange.fastest(network, x, 1) == arrange.Arrangement(1, 1)

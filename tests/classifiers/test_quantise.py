@@ -17,7 +17,7 @@ from certus.cli import quantise as cli
 from certus.cli.main import run
 from certus.data import load as load_data
 from certus.engine.settle import settle
-from certus.errors import CertusError, DataError, ModelError, OptionError
+from certus.errors import DataError, ModelError, OptionError
 from certus.training.checkpoints import publish
 
 SIGMA = 0.25
@@ -162,9 +162,9 @@ def test_a_file_of_one_split_is_compared_on_inputs_it_was_not_calibrated_on(tmp_
         ("nowhere.onnx", "digits", "a.onnx", ModelError, "there is no such file"),
         (None, "nowhere.npz", "a.onnx", DataError, "must be an .npz file; got no such file"),
         (None, "digit", "a.onnx", OptionError, "did you mean 'digits'"),
-        (None, "{wide}", "a.onnx", CertusError, r"\[1, 9, 9\]"),
+        (None, "{wide}", "a.onnx", ModelError, r"must accept inputs of shape \[1, 9, 9\]"),
         (None, "digits", "a.tflite", OptionError, "must be a file name that ends in .onnx"),
-        (None, "digits", "no/folder/a.onnx", CertusError, "must be writable"),
+        (None, "digits", "no/folder/a.onnx", OptionError, "must be in a folder that exists"),
     ],
 )
 def test_refusals_are_one_line_and_leave_nothing(
@@ -187,5 +187,5 @@ def test_a_network_without_layers_to_quantise_is_refused():
             return torch.tanh(x.flatten(1))
 
     network = quantise.as_onnx(wrap(Plain().eval()), torch.rand(1, 2, 2))
-    with pytest.raises(ModelError, match=r"must have layers that can be quantised; got none|cannot be quantised"):
+    with pytest.raises(ModelError, match="must have layers that can be quantised; got none"):
         quantise.quantise(network, torch.rand(8, 1, 2, 2), "")

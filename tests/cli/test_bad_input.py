@@ -99,7 +99,7 @@ def test_foreign_and_missing_data(certify, tmp_path):
         ({"seed": "-1"}, "seed must be a whole number from 0 to 2^64"),
         ({"skip": "0"}, "skip of the data must be at least 1; got 0"),
         ({"max": "0"}, "max of the data must be -1 (all) or at least 1; got 0"),
-        ({"engine": "gpu"}, "engine must be one of auto, onnxruntime, torch; got 'gpu'"),
+        ({"engine": "gpu"}, "engine must be one of auto, onnxruntime, torch, torch:DEVICE; got 'gpu'"),
         ({"range": "0"}, "--range must be two numbers lo,hi; got '0'"),
         ({"range": "1,0"}, "lo < hi"),
         ({"sigmas": "1"}, "--sigmas"),
