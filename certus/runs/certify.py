@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ import numpy as np
 
 from certus.contracts import Certificate, Classifier, Draw, Job, Norm, Outcome, Source, Steps, Stream
 from certus.data import Inputs
+from certus.engine.cluster import Cluster
 from certus.engine.local import Local
+from certus.engine.ray import Ray
 from certus.errors import DataError, ModelError
 from certus.recipe import Recipe, build, build_procedure
 from certus.runs.rows import Row
@@ -49,33 +52,39 @@ class Watcher:
 
 
 def carry_out(
-    recipe: Recipe, folder: Path, inputs: Inputs, classifier: Classifier, watcher: Watcher | None = None
+    recipe: Recipe,
+    folder: Path,
+    inputs: Inputs,
+    classifier: Classifier,
+    watcher: Watcher | None = None,
+    cluster: Cluster | None = None,
 ) -> None:
-    """Answer the recipe's question for every input, continuing where an earlier attempt stopped."""
+    """Answer the recipe's question for every input, continuing where an earlier attempt stopped.
+
+    On a cluster, workers load the model of the recipe themselves; the rows are the same, and only this process writes.
+    """
     watcher = watcher or Watcher()
-    question, means = recipe.question, recipe.means
-    procedure = build_procedure(question)
-    source = Source(classifier, build("noise", question.noise))
+    means, station = recipe.means, Station(recipe, classifier, watcher.rows)
     _refuse_labels(classifier, inputs)
-    engine = Local(means.batch, question.seed, watcher.rows, means.workers)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
-    with Store(folder, recipe) as store:
+    with cluster.connected() if cluster else contextlib.nullcontext(), Store(folder, recipe) as store:
         done = store.done()
-        watcher.started(len(inputs), len(done), procedure.cap)
-        for outcome in engine.run(_jobs(procedure, source, inputs, done)):
-            row = _row(outcome, labels[outcome.index])
-            store.add(row)
-            watcher.finished(row.draws or 0)
-        notes = tuple(dict.fromkeys([*means.notes, *engine.notes]))
-        replace(recipe, means=replace(means, notes=notes)).write(folder / "recipe.toml")
-
-
-def _jobs(procedure: Any, source: Source, inputs: Inputs, done: set[int]) -> Iterator[Job]:
-    for position, index in enumerate(inputs.indices.tolist()):
-        if index not in done:
-            x = inputs.tensor(position)
-            truth = int(inputs.labels[position])
-            yield Job(index, x, _with_clean(source, procedure(source, x.numel(), truth)))
+        watcher.started(len(inputs), len(done), station.procedure.cap)
+        todo = [item for item in enumerate(inputs.indices.tolist()) if item[1] not in done]
+        if cluster is None:
+            notes, outcomes = station.notes, station.run((index, _payload(inputs, at)) for at, index in todo)
+        else:
+            places = {index: at for at, index in todo}
+            ray = Ray(cluster, watcher.rows)
+            make = Remote(recipe, inputs.tensor(0).numpy())
+            notes, outcomes = ray.notes, ray.run(make, list(places), lambda index: _payload(inputs, places[index]))
+        with contextlib.closing(outcomes):
+            for outcome in outcomes:
+                row = _row(outcome, labels[outcome.index])
+                store.add(row)
+                watcher.finished(row.draws or 0)
+        noted = tuple(dict.fromkeys([*means.notes, *notes]))
+        replace(recipe, means=replace(means, notes=noted)).write(folder / "recipe.toml")
 
 
 def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:
