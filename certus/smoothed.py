@@ -42,7 +42,7 @@ class Smoothed:
         n: int = 100_000,
         alpha: float = 0.001,
         seed: int = 0,
-        batch: int = 64,
+        batch: int | None = None,
         sampling: Sampling | None = None,
     ) -> Certificate:
         """The label of x and the radius within which it cannot change, except with probability alpha.
@@ -63,7 +63,7 @@ class Smoothed:
         n: int = 100_000,
         alpha: float = 0.001,
         seed: int = 0,
-        batch: int = 64,
+        batch: int | None = None,
         sampling: Sampling | None = None,
     ) -> list[Certificate]:
         """One certificate for each input; alpha is for each of them alone."""
@@ -72,11 +72,13 @@ class Smoothed:
             sampling = Fixed(n, alpha) if radii is None else Spending(radii, alpha)
         return self._run(Certify(n0, sampling), inputs, seed, batch)
 
-    def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int = 64) -> int:
+    def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
         """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
         return self._run(Predict(n, alpha), [x], seed, batch)[0].label
 
-    def _run(self, procedure: Certify | Predict, inputs: Sequence[Any], seed: int, batch: int) -> list[Certificate]:
+    def _run(
+        self, procedure: Certify | Predict, inputs: Sequence[Any], seed: int, batch: int | None
+    ) -> list[Certificate]:
         tensors = [as_input(x) for x in inputs]
         jobs = [(input_number(x), x) for x in tensors]
         found: dict[int, Certificate] = {}

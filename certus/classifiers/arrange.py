@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from certus.contracts import batch_rows
 from certus.errors import OutputError
 from certus.files import cache_folder, write_whole
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from certus.classifiers.onnx import Onnx
 
-ROWS = 64
 SECONDS = 0.3  # of each measurement
 ROUNDS = 2
 
@@ -61,7 +61,7 @@ def fastest(network: Onnx, example: Tensor, total: int) -> Arrangement:
 def speed(network: Onnx, example: Tensor, arrangement: Arrangement, seconds: float = SECONDS) -> float:
     """Images a second of the bare network in this arrangement."""
     session = network.with_threads(arrangement.threads)
-    batch = example.unsqueeze(0).repeat(network.rows or ROWS, *(1 for _ in example.shape))
+    batch = example.unsqueeze(0).repeat(network.rows or batch_rows(example.shape), *(1 for _ in example.shape))
     session(batch)
     end = time.perf_counter() + seconds
 

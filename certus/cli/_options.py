@@ -25,7 +25,7 @@ Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
 Split = Annotated[str, typer.Option(help="Which split of the data.")]
-Batch = Annotated[int, typer.Option(help="Rows a forward pass.")]
+Batch = Annotated[int | None, typer.Option(help="Rows a forward pass.  [default: 64; 16 for large images]")]
 Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
 Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
 ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
@@ -100,15 +100,17 @@ def prepare(model: str, inputs: Inputs, engine: str, threads: int | None) -> Rea
     return prepared
 
 
-def recipe_of(question: Question, prepared: Ready, batch: int, threads: int | None) -> Recipe:
+def recipe_of(question: Question, prepared: Ready, batch: int | None, inputs: Inputs, threads: int | None) -> Recipe:
     """The question with the means of this process."""
     import shlex
 
+    from certus.contracts import batch_rows
     from certus.recipe import Means, Recipe, versions
 
     command = shlex.join(["certus", *sys.argv[1:]])
     notes = (prepared.note,) if prepared.note else ()
-    return Recipe(question, Means(batch, prepared.engine, command, threads, prepared.workers, versions(), notes))
+    rows = batch or batch_rows(inputs.shape)
+    return Recipe(question, Means(rows, prepared.engine, command, threads, prepared.workers, versions(), notes))
 
 
 def carry_out_shown(recipe: Recipe, folder: Path, inputs: Inputs, prepared: Ready, title: str) -> None:
@@ -120,11 +122,12 @@ def carry_out_shown(recipe: Recipe, folder: Path, inputs: Inputs, prepared: Read
         carry_out(recipe, folder, inputs, prepared.classifier, watcher)
 
 
-def check_batch(batch: int) -> None:
+def check_batch(batch: int | None) -> None:
     """Refused here already, before anything is loaded."""
     from certus.bounds import check_draws
 
-    check_draws(batch, "batch", "the engine")
+    if batch is not None:
+        check_draws(batch, "batch", "the engine")
 
 
 def parse_value(text: str) -> Any:

@@ -33,7 +33,7 @@ def command(
     max: o.Max = -1,
     split: o.Split = "test",
     seed: o.Seed = 0,
-    batch: o.Batch = 64,
+    batch: o.Batch = None,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     engine: o.Engine = "auto",
@@ -60,5 +60,7 @@ def command(
     prepared = o.prepare(model, inputs, engine, threads)
     parts = describe(noise), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)
-    o.carry_out_shown(o.recipe_of(question, prepared, batch, threads), out, inputs, prepared, f"certify {inputs.name}")
+    o.carry_out_shown(
+        o.recipe_of(question, prepared, batch, inputs, threads), out, inputs, prepared, f"certify {inputs.name}"
+    )
     o.say_summary(out)

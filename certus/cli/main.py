@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Classifiers that are provably robust, by randomized smoothing. Inputs and sigma are on the scale [0,1].",
 )

@@ -21,7 +21,7 @@ def command(
     max: o.Max = -1,
     split: o.Split = "test",
     seed: o.Seed = 0,
-    batch: o.Batch = 64,
+    batch: o.Batch = None,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     engine: o.Engine = "auto",
@@ -43,5 +43,7 @@ def command(
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(noise), describe(procedure), None, seed)
-    o.carry_out_shown(o.recipe_of(question, prepared, batch, threads), out, inputs, prepared, f"predict {inputs.name}")
+    o.carry_out_shown(
+        o.recipe_of(question, prepared, batch, inputs, threads), out, inputs, prepared, f"predict {inputs.name}"
+    )
     o.say_summary(out)

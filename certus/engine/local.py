@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from certus.bounds import check_draws
-from certus.contracts import Counts, Job, Outcome, Stream
+from certus.contracts import Counts, Job, Outcome, Stream, batch_rows
 from certus.engine.packing import Segment, Waiting, full_kind, pack
-from certus.engine.settle import ROWS, FixedShape, Settled, check_scores, settle
+from certus.engine.settle import FixedShape, Settled, check_scores, settle
 from certus.errors import CertusError
 from certus.streams import check_seed
 
@@ -44,7 +44,7 @@ class Done(NamedTuple):
 class Local:
     """Batches of `batch` rows in one process; `advance` is told of each, `notes` is for the record."""
 
-    batch: int = ROWS
+    batch: int | None = None  # None: by the size of an input
     seed: int = 0
     advance: Callable[[int], None] = _ignore
     workers: int = 1
@@ -54,7 +54,8 @@ class Local:
     _own: threading.local = field(default_factory=threading.local)
 
     def __post_init__(self) -> None:
-        check_draws(self.batch, "batch", "the engine")
+        if self.batch is not None:
+            check_draws(self.batch, "batch", "the engine")
         check_draws(self.workers, "workers", "the engine")
         check_seed(self.seed)
 
@@ -107,8 +108,12 @@ class Local:
 
     def _rows(self, alive: list[Waiting]) -> int:
         """Rows of a batch: the asked number, or the one a fixed shape dictates."""
-        settled = self._settled.get(id(alive[0].draw.source.classifier)) if alive else None
-        return settled.call.rows if settled and isinstance(settled.call, FixedShape) else self.batch
+        if not alive:
+            return 1
+        settled = self._settled.get(id(alive[0].draw.source.classifier))
+        if settled and isinstance(settled.call, FixedShape):
+            return settled.call.rows
+        return self.batch or batch_rows(alive[0].job.x.shape)
 
     def _execute(self, segments: list[Segment]) -> Done:
         """Noise → scores → counts for one batch."""
@@ -159,10 +164,11 @@ class Local:
         if id(source.classifier) in self._settled:
             return
         with torch.inference_mode():
-            probe = torch.empty(max(ROWS, min(self.batch, 1024)), *job.x.shape)
+            plain = batch_rows(job.x.shape)
+            probe = torch.empty(max(plain, min(self.batch or plain, 1024)), *job.x.shape)
             source.noise.fill(probe, job.x, Stream(self.seed, job.index, "probe"), 0)
             try:
-                settled = settle(source.classifier, probe, self.batch)
+                settled = settle(source.classifier, probe, self.batch or plain)
             except CertusError as error:
                 raise type(error)(f"input {job.index}: {error}") from error
         self._settled[id(source.classifier)] = settled

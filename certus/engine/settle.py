@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from certus.contracts import Classifier
+from certus.contracts import Classifier, batch_rows
 from certus.errors import ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-ROWS = 64  # rows of a fixed batch
 ROUNDING = 1e-3  # relative to the largest score: above rounding in float32, far below a dependence on batch mates
 
 
@@ -51,7 +50,8 @@ class Settled:
 
 
 def settle(classifier: Any, probe: Tensor, batch: int) -> Settled:
-    """Check the classifier on noisy inputs probe [≥ ROWS, ...] and choose how to call it."""
+    """Check the classifier on noisy inputs probe [≥ batch_rows, ...] and choose how to call it."""
+    plain = batch_rows(probe.shape[1:])
     rows = getattr(classifier, "rows", None)  # a network exported with a frozen batch size
     if rows is not None:
         fixed = FixedShape(classifier, rows)
@@ -62,10 +62,10 @@ def settle(classifier: Any, probe: Tensor, batch: int) -> Settled:
     whole = check_scores(classifier(probe), len(probe))
     _refuse_unless_close(whole, check_scores(classifier(probe), len(probe)), "when the same batch is given twice")
     _refuse_unless_close(whole.flip(0), classifier(probe.flip(0)), "with the other inputs in the batch")
-    if all(_in_pieces(classifier, probe, whole, size) for size in sorted({1, 7, ROWS, min(batch, len(probe))})):
+    if all(_in_pieces(classifier, probe, whole, size) for size in sorted({1, 7, plain, min(batch, len(probe))})):
         return Settled(classifier, whole.shape[1])
-    note = f"scores differ in their last bits with the batch size, so every batch has {ROWS} rows"
-    return Settled(FixedShape(classifier, ROWS), whole.shape[1], note)
+    note = f"scores differ in their last bits with the batch size, so every batch has {plain} rows"
+    return Settled(FixedShape(classifier, plain), whole.shape[1], note)
 
 
 def check_scores(scores: Any, rows: int) -> Tensor:
