@@ -29,7 +29,7 @@ Batch = Annotated[int | None, typer.Option(help="Rows a forward pass.  [default:
 Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
 Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
 ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
-Engine = Annotated[str, typer.Option(help="auto, onnxruntime or torch.")]
+Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
 Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Data sets: fetch them, and see which there are.", no_args_is_help=True)
+app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
 _PATIENCE = 2.0  # seconds before a download shows its progress
 

@@ -24,7 +24,6 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="certus",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,7 +32,12 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _top(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+def _top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if context.invoked_subcommand is None and not version:
+        typer.echo(context.get_help())
     if version:
         typer.echo(f"certus {__version__}")
         raise typer.Exit()
