@@ -66,7 +66,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; the exit code."""
     try:
-        result: Any = app(arguments, standalone_mode=False)
+        result: Any = app(arguments, prog_name="certus", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except CertusError as error:
