@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test lint study bench clean
+.PHONY: demo test lint study bench test-ray clean
 
 demo: .venv/installed
 	$(BIN)/certus demo --out certus-demo
@@ -14,6 +14,10 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+test-ray: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ray]"
+	$(BIN)/python -m pytest tests/engine/test_ray.py
 
 study: .venv/installed
 	$(BIN)/python -m pytest -m study

@@ -28,7 +28,7 @@ ALLOWED = {
     "procedures": {"bounds", "contracts", "errors", "sampling"},
     "engine": {"bounds", "contracts", "errors", "streams"},
     "recipe": {"catalog", "errors", "files"},
-    "runs": {"contracts", "data", "engine", "errors", "files", "recipe"},
+    "runs": {"classifiers", "contracts", "data", "engine", "errors", "files", "recipe"},
     "report": {"contracts", "data", "errors", "files", "recipe", "runs", "sampling"},
     "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from certus.classifiers import Ready
     from certus.contracts import Sampling
     from certus.data import Inputs
+    from certus.engine.cluster import Cluster
     from certus.recipe import Part, Question, Recipe
 
 Model = Annotated[str, typer.Argument(help="Checkpoint folder, file.onnx, or package.module:callable.")]
@@ -31,6 +32,9 @@ Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, whe
 ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
 Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
 Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
+
+Ray = Annotated[str | None, typer.Option(help="local, or HOST:PORT of a Ray cluster: its workers make the draws.")]
+RayWorkers = Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")]
 
 
 class Subset(NamedTuple):
@@ -113,13 +117,26 @@ def recipe_of(question: Question, prepared: Ready, batch: int | None, inputs: In
     return Recipe(question, Means(rows, prepared.engine, command, threads, prepared.workers, versions(), notes))
 
 
-def carry_out_shown(recipe: Recipe, folder: Path, inputs: Inputs, prepared: Ready, title: str) -> None:
+def carry_out_shown(
+    recipe: Recipe, folder: Path, inputs: Inputs, prepared: Ready, title: str, cluster: Cluster | None
+) -> None:
     """Carry out a recipe under a progress bar."""
     from certus.cli._progress import run_bar
     from certus.runs.certify import carry_out
 
     with run_bar(title) as watcher:
-        carry_out(recipe, folder, inputs, prepared.classifier, watcher)
+        carry_out(recipe, folder, inputs, prepared.classifier, watcher, cluster)
+
+
+def cluster_of(ray: str | None, workers: int | None, threads: int | None) -> Cluster | None:
+    """Where the draws are made, if not here."""
+    from certus.engine.cluster import Cluster
+
+    if ray is None:
+        if workers is not None:
+            raise OptionError("--ray-workers needs --ray")
+        return None
+    return Cluster(ray, workers, 1 if threads is None else threads)
 
 
 def check_batch(batch: int | None) -> None:

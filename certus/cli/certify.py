@@ -38,6 +38,8 @@ def command(
     image_size: o.ImageSize = None,
     engine: o.Engine = "auto",
     threads: o.Threads = None,
+    ray: o.Ray = None,
+    ray_workers: o.RayWorkers = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the sampling.")] = None,
 ) -> None:
     """Certify every input: its label cannot change within the radius found, except with probability alpha.
@@ -54,13 +56,13 @@ def command(
     procedure = Certify(n0, scheme, against)
     check_seed(seed)
     o.check_batch(batch)
+    cluster = o.cluster_of(ray, ray_workers, threads)
     print(f"certus: {scheme.check(noise, 0)}", file=sys.stderr)
     subset = o.Subset(data, split, skip, max, range, image_size)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
     parts = describe(noise), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)
-    o.carry_out_shown(
-        o.recipe_of(question, prepared, batch, inputs, threads), out, inputs, prepared, f"certify {inputs.name}"
-    )
+    recipe = o.recipe_of(question, prepared, batch, inputs, threads)
+    o.carry_out_shown(recipe, out, inputs, prepared, f"certify {inputs.name}", cluster)
     o.say_summary(out)

@@ -26,6 +26,8 @@ def command(
     image_size: o.ImageSize = None,
     engine: o.Engine = "auto",
     threads: o.Threads = None,
+    ray: o.Ray = None,
+    ray_workers: o.RayWorkers = None,
 ) -> None:
     """Predict with the smoothed classifier; abstain where n draws cannot tell the two leading classes apart.
 
@@ -39,11 +41,11 @@ def command(
     noise, procedure = Gaussian(sigma), Predict(n, alpha)
     check_seed(seed)
     o.check_batch(batch)
+    cluster = o.cluster_of(ray, ray_workers, threads)
     subset = o.Subset(data, split, skip, max, range, image_size)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(noise), describe(procedure), None, seed)
-    o.carry_out_shown(
-        o.recipe_of(question, prepared, batch, inputs, threads), out, inputs, prepared, f"predict {inputs.name}"
-    )
+    recipe = o.recipe_of(question, prepared, batch, inputs, threads)
+    o.carry_out_shown(recipe, out, inputs, prepared, f"predict {inputs.name}", cluster)
     o.say_summary(out)

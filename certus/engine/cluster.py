@@ -41,6 +41,8 @@ class Cluster:
     def connected(self) -> Iterator[None]:
         """Start or join the cluster, and leave it again; one that this process already uses is left as it is."""
         ray = import_ray(self.address)
+        if self.address != LOCAL:
+            _refuse_unreachable(self.address)
         if ray.is_initialized():
             yield
             return
@@ -55,15 +57,14 @@ class Cluster:
         if self.address == LOCAL:
             room = self.workers * self.threads if self.workers else None
             options |= {"include_dashboard": False, "num_cpus": room, "object_store_memory": OBJECTS}
-        else:
-            _refuse_unreachable(self.address)
-        with _own_signals():
+        with _own_signals(), _quiet():
             try:
                 ray.init(**options, log_to_driver=False, configure_logging=False)
             except Exception as error:
                 # Ray raises anything from ValueError to its own kinds here; the first line says what is the matter.
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-                raise OptionError(f"ray must be a cluster that can be used; '{self.address}' says: {reason}") from error
+                hint = "" if self.address == LOCAL else "; a cluster with a token needs RAY_AUTH_MODE=token here too"
+                raise OptionError(f"ray must be a cluster that can be used: {reason}{hint}") from error
 
     def size(self, ray: Any) -> int:
         """How many workers there will be."""
@@ -73,17 +74,17 @@ class Cluster:
 
 
 def import_ray(address: str) -> Any:
-    """Ray, told to be quiet before it is imported: it reads its environment then."""
+    """Ray, told to be quiet: by its environment, which it reads when it is imported, and by its logger after that."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     if address != LOCAL:
         # By default Ray asks an address that is not Ray's for a quarter of an hour.
         os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        return importlib.import_module("ray")
+        ray = importlib.import_module("ray")
     except ImportError as error:
         raise OptionError("ray must be installed for --ray; pip install 'certus[ray]'") from error
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    return ray
 
 
 def _refuse_unreachable(address: str) -> None:
@@ -105,3 +106,16 @@ def _own_signals() -> Iterator[None]:
     finally:
         if main:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray's compiled part writes its troubles straight to file descriptor 2; what matters of them is raised as well."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

@@ -8,6 +8,7 @@ how often it was begun, changes nothing. What a unit is made of, and what answer
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -67,29 +68,35 @@ class Ray:
     ) -> Iterator[Outcome]:
         """Outcomes as they arrive; `make` is carried to each worker and called there, payloads are made here."""
         ray = import_ray(self.cluster.address)
-        workers = min(self.cluster.size(ray), max(1, len(indices)))
-        pause = max(PAUSE, workers / REPORTS)
+        workers = min(self.cluster.size(ray), len(indices))
         # Ray's own retries are off: it would repeat a whole unit, and with it the inputs that were already reported.
-        actor = ray.remote(num_cpus=self.cluster.threads, max_restarts=0, max_task_retries=0)(Worker)
-        carried = ray.put(make)
+        kind = ray.remote(num_cpus=self.cluster.threads, max_restarts=0, max_task_retries=0)(Worker)
+        new = functools.partial(kind.remote, ray.put(make), max(PAUSE, workers / REPORTS))
         self._waiting = deque(indices)
+        if indices:
+            self.notes.append(f"drawn by {workers} Ray workers with {self.cluster.threads} threads each")
         try:
-            for _ in range(workers if indices else 0):
-                self._hire(actor.remote(carried, pause))
+            for _ in range(workers):
+                self._hire(new())
             while self._waiting or any(hired.left for hired in self._busy.values()):
                 self._hand_out(workers, payload)
-                if not self._busy:
-                    raise CertusError("Ray must have workers that live; the last one died while it was preparing")
-                stream = ray.wait(list(self._busy), num_returns=1)[0][0]
-                if (report := self._hear(ray, stream)) is not None:
-                    yield from self._take(self._busy[stream], report)
-                elif stream in self._busy:
-                    lost = self._busy.pop(stream)
-                    ray.kill(lost.actor)  # it may only have been out of reach
-                    self._bury(lost, lambda: actor.remote(carried, pause))
+                yield from self._next(ray, new)
         finally:
             for gone in [*self._free, *(hired.actor for hired in self._busy.values())]:
-                ray.kill(gone)
+                if ray.is_initialized():  # a generator may be closed after its cluster
+                    ray.kill(gone)
+
+    def _next(self, ray: Any, new: Callable[[], Any]) -> Iterator[Outcome]:
+        """Wait until somebody has something to tell, or is found dead."""
+        if not self._busy:
+            raise CertusError("Ray must have workers that live; the last one died while it was preparing")
+        stream = ray.wait(list(self._busy), num_returns=1)[0][0]
+        if (report := self._hear(ray, stream)) is not None:
+            yield from self._take(self._busy[stream], report)
+        elif stream in self._busy:
+            lost = self._busy.pop(stream)
+            ray.kill(lost.actor)  # it may only have been out of reach
+            self._bury(lost, new)
 
     def _hire(self, actor: Any) -> None:
         """An empty unit makes a worker prepare itself; only one that has done so is given inputs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,7 @@ import numpy as np
 
 from certus.contracts import Certificate, Classifier, Draw, Job, Norm, Outcome, Source, Steps, Stream
 from certus.data import Inputs
-from certus.engine.cluster import Cluster
 from certus.engine.local import Local
-from certus.engine.ray import Ray
 from certus.errors import DataError, ModelError
 from certus.recipe import Recipe, build, build_procedure
 from certus.runs.rows import Row
@@ -22,6 +20,8 @@ from certus.runs.store import Store
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from certus.engine.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -61,30 +61,47 @@ def carry_out(
 ) -> None:
     """Answer the recipe's question for every input, continuing where an earlier attempt stopped.
 
-    On a cluster, workers load the model of the recipe themselves; the rows are the same, and only this process writes.
+    On a cluster its workers load the recipe's model themselves; the rows are the same, and only this process writes.
     """
     watcher = watcher or Watcher()
-    means, station = recipe.means, Station(recipe, classifier, watcher.rows)
+    question, means = recipe.question, recipe.means
+    procedure = build_procedure(question)
+    source = Source(classifier, build("noise", question.noise))
     _refuse_labels(classifier, inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     with cluster.connected() if cluster else contextlib.nullcontext(), Store(folder, recipe) as store:
         done = store.done()
-        watcher.started(len(inputs), len(done), station.procedure.cap)
-        todo = [item for item in enumerate(inputs.indices.tolist()) if item[1] not in done]
+        watcher.started(len(inputs), len(done), procedure.cap)
         if cluster is None:
-            notes, outcomes = station.notes, station.run((index, _payload(inputs, at)) for at, index in todo)
+            engine = Local(means.batch, question.seed, watcher.rows, means.workers)
+            notes, outcomes = engine.notes, engine.run(_jobs(procedure, source, inputs, done))
         else:
-            places = {index: at for at, index in todo}
-            ray = Ray(cluster, watcher.rows)
-            make = Remote(recipe, inputs.tensor(0).numpy())
-            notes, outcomes = ray.notes, ray.run(make, list(places), lambda index: _payload(inputs, places[index]))
-        with contextlib.closing(outcomes):
-            for outcome in outcomes:
-                row = _row(outcome, labels[outcome.index])
-                store.add(row)
-                watcher.finished(row.draws or 0)
-        noted = tuple(dict.fromkeys([*means.notes, *notes]))
-        replace(recipe, means=replace(means, notes=noted)).write(folder / "recipe.toml")
+            notes, outcomes = _elsewhere(cluster, recipe, inputs, done, watcher)
+        for outcome in outcomes:
+            row = _row(outcome, labels[outcome.index])
+            store.add(row)
+            watcher.finished(row.draws or 0)
+        kept = tuple(dict.fromkeys([*means.notes, *notes]))
+        replace(recipe, means=replace(means, notes=kept)).write(folder / "recipe.toml")
+
+
+def _elsewhere(
+    cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], watcher: Watcher
+) -> tuple[list[str], Iterator[Outcome]]:
+    from certus.runs.remote import run_remotely  # it builds its jobs with this file
+
+    return run_remotely(cluster, recipe, inputs, done, watcher.rows)
+
+
+def _jobs(procedure: Any, source: Source, inputs: Inputs, done: set[int]) -> Iterator[Job]:
+    for position, index in enumerate(inputs.indices.tolist()):
+        if index not in done:
+            yield job(procedure, source, index, inputs.tensor(position), int(inputs.labels[position]))
+
+
+def job(procedure: Any, source: Source, index: int, x: Tensor, truth: int) -> Job:
+    """One input on its way: the procedure, then a look at the input without noise."""
+    return Job(index, x, _with_clean(source, procedure(source, x.numel(), truth)))
 
 
 def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:

@@ -1,0 +1,210 @@
+"""Ray: the same rows as without it, whoever dies; the same one-line errors; nothing written when it cannot start.
+
+All tests share one cluster of two workers: starting it takes longer than most of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import small_run
+
+from certus.classifiers import digest, load
+from certus.engine.cluster import Cluster
+from certus.engine.ray import MOST, Ray
+from certus.errors import CertusError, ModelError, OptionError
+from certus.runs.certify import Watcher, carry_out
+from certus.runs.store import read
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.xdist_group("ray")
+
+TESTS = Path(__file__).parent.parent
+INPUTS, DRAWS = 64, 1000  # about 1100 batches: seconds of work for two slow workers, four units at least
+
+# Slow enough to be caught at work, and it leaves word of the process it ran in.
+SLOW = """
+import os, pathlib, time
+import linear, torch
+
+PIDS = pathlib.Path(__file__).parent / "pids"
+
+def score(x):
+    PIDS.mkdir(exist_ok=True)
+    (PIDS / str(os.getpid())).touch()
+    time.sleep(0.005)
+    return linear.score(x)
+
+def nan_in_batches(x):
+    return linear.score(x) * (1.0 if len(x) == 1 else float("nan"))
+
+def fatal_in_batches(x):
+    if len(x) > 1:
+        os._exit(1)
+    return linear.score(x)
+"""
+
+DRIVER = """
+import sys
+sys.path[:0] = [{tests!r}, {folder!r}]
+from pathlib import Path
+from test_ray import make
+from certus.engine.cluster import Cluster
+make(Path({folder!r}), "run", "{module}:score", Cluster({address!r}))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(workers=2).connected():
+        yield Cluster(workers=2)
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """A folder with data and a slow classifier; the classifier's module, under a name of its own."""
+    name = f"slow_{os.getpid()}_{time.monotonic_ns()}"
+    (tmp_path / f"{name}.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    small_run.write_data(tmp_path / "data.npz", INPUTS)
+    return name
+
+
+def make(folder, run, model, cluster=None, watcher=None, data="data.npz"):
+    recipe, inputs = small_run.recipe_for(folder / data, n=DRAWS)
+    classifier = load(model)
+    question = dataclasses.replace(recipe.question, model=model, model_digest=digest(model))
+    carry_out(dataclasses.replace(recipe, question=question), folder / run, inputs, classifier, watcher, cluster)
+    return [dataclasses.replace(row, seconds=None) for row in read(folder / run).rows]
+
+
+def stored(folder) -> int:
+    try:
+        connection = sqlite3.connect(f"file:{folder / 'certificates.sqlite'}?mode=ro", uri=True)
+        return connection.execute("SELECT count(*) FROM certificates").fetchone()[0]
+    except sqlite3.OperationalError:  # not yet created
+        return 0
+
+
+def test_nothing_answers_at_an_address(tmp_path):
+    small_run.write_data(tmp_path / "data.npz")
+    with pytest.raises(OptionError, match=r"nothing answers at 127\.0\.0\.1:1$"):
+        make(tmp_path, "run", "linear:score", Cluster("127.0.0.1:1"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("address", ["", "here", "host:", ":6379", "ray://host:10001", "host:port"])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(OptionError, match="ray must be local or the HOST:PORT"):
+        Cluster(address)
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"threads": 0}])
+def test_no_workers_or_threads_are_refused(options):
+    with pytest.raises(OptionError, match="must be a positive whole number; got 0"):
+        Cluster(**options)
+
+
+def test_without_ray_it_says_what_to_install(tmp_path, monkeypatch):
+    small_run.write_data(tmp_path / "data.npz")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(OptionError, match=r"pip install 'certus\[ray\]'"):
+        make(tmp_path, "run", "linear:score", Cluster())
+    assert not (tmp_path / "run").exists()
+
+
+def test_rows_are_those_of_the_local_run(tmp_path, cluster):
+    small_run.write_data(tmp_path / "data.npz", INPUTS)
+    told, drawn, finished = [], [], []
+    watcher = Watcher(lambda *numbers: told.append(numbers), drawn.append, finished.append)
+    local = make(tmp_path, "local", "linear:score")
+    assert make(tmp_path, "ray", "linear:score", cluster, watcher) == local
+    assert len(local) == INPUTS and told == [(INPUTS, 0, 50 + DRAWS)]
+    assert finished == [50 + DRAWS] * INPUTS and sum(drawn) == INPUTS * (50 + DRAWS + 1)
+    assert "drawn by 2 Ray workers with 1 threads each" in read(tmp_path / "ray").settings["means"]["notes"]
+
+
+def test_a_killed_worker_costs_nothing_but_time(tmp_path, slow, cluster, monkeypatch):
+    killed, lost, bury = [], [], Ray._bury
+
+    def kill(rows):
+        """At the first report of draws, one of those that made them."""
+        if rows and not killed:
+            pids = {int(path.name) for path in (tmp_path / "pids").iterdir()} - {os.getpid()}
+            killed.append(min(pids))
+            os.kill(killed[0], signal.SIGKILL)
+
+    monkeypatch.setattr(
+        Ray, "_bury", lambda self, hired, another: (lost.append(set(hired.left)), bury(self, hired, another))
+    )
+    rows = make(tmp_path, "run", f"{slow}:score", cluster, Watcher(rows=kill))
+    assert len(killed) == 1 and len(lost) == 1 and 0 < len(lost[0]) <= MOST, (
+        "the kill must land while work is under way"
+    )
+    assert rows == make(tmp_path, "whole", "linear:score")
+
+
+def test_a_killed_driver_is_resumed(tmp_path, slow, cluster):
+    import ray
+
+    address = (
+        ray.get_runtime_context().gcs_address
+    )  # joined, not started: Ray has put its token mode into our environment
+    text = DRIVER.format(tests=str(TESTS), folder=str(tmp_path), module=slow, address=address)
+    paths = os.pathsep.join([str(TESTS), str(TESTS / "engine"), str(tmp_path)])
+    with (tmp_path / "errors").open("w") as errors:
+        driver = subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": paths}, stderr=errors)
+    while stored(tmp_path / "run") <= 3 and driver.poll() is None:
+        time.sleep(0.02)
+    driver.send_signal(signal.SIGKILL)
+    assert driver.wait() == -signal.SIGKILL, (tmp_path / "errors").read_text()
+    kept = stored(tmp_path / "run")
+    assert 3 < kept < INPUTS, "the kill must land while work is under way"
+    told = []
+    rows = make(tmp_path, "run", f"{slow}:score", cluster, Watcher(started=lambda *numbers: told.append(numbers)))
+    assert told == [(INPUTS, kept, 50 + DRAWS)]  # what was kept is not drawn again
+    assert rows == make(tmp_path, "whole", "linear:score")
+
+
+def test_an_error_of_a_worker_is_the_local_one(tmp_path, slow, cluster):
+    small_run.write_data(tmp_path / "one.npz", 1)
+    model = f"{slow}:nan_in_batches"
+    with pytest.raises(ModelError) as local:
+        make(tmp_path, "local", model, data="one.npz")
+    with pytest.raises(ModelError) as remote:
+        make(tmp_path, "ray", model, cluster, data="one.npz")
+    assert type(remote.value) is ModelError and str(remote.value) == str(local.value)
+    assert "got NaN" in str(remote.value) and "\n" not in str(remote.value)
+
+
+def test_an_input_that_kills_every_worker_is_named(tmp_path, slow, cluster, monkeypatch):
+    monkeypatch.setattr("certus.engine.ray.TRIES", 2)
+    small_run.write_data(tmp_path / "one.npz", 1)
+    with pytest.raises(CertusError, match="input 0: 2 Ray workers died while they had it"):
+        make(tmp_path, "run", f"{slow}:fatal_in_batches", cluster, data="one.npz")
+
+
+def test_a_worker_refuses_another_model(tmp_path, slow, cluster):
+    recipe, inputs = small_run.recipe_for(tmp_path / "data.npz")
+    question = dataclasses.replace(recipe.question, model_digest="another")
+    with pytest.raises(ModelError, match=r"^on .*: model linear:score must be the driver's; its hash differs$"):
+        carry_out(
+            dataclasses.replace(recipe, question=question),
+            tmp_path / "run",
+            inputs,
+            load("linear:score"),
+            None,
+            cluster,
+        )
+
+
+def test_sigterm_keeps_its_meaning(cluster):
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # Ray would have put its own exit there
