@@ -86,7 +86,7 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
         torch.set_num_threads(threads)
     if not isinstance(classifier, Module):
         return Ready(classifier, "callable")
-    _try(classifier, example)
+    try_once(classifier, example)
     if engine == "auto" and torch.cuda.is_available():
         name, device = "torch", "cuda"
     if name == "torch" or torch.device(classifier.device).type != "cpu":
@@ -115,10 +115,11 @@ def _arranged(classifier: Onnx, example: Tensor, threads: int | None) -> Ready:
     from certus.classifiers import arrange
 
     best = arrange.fastest(classifier, example, threads or arrange.cores())
-    return Ready(classifier.with_threads(best.threads), "onnxruntime", workers=best.workers)
+    made_of = classifier.metadata.get("certus", "")  # a quantised network says what it was made of
+    return Ready(classifier.with_threads(best.threads), "onnxruntime", made_of, best.workers)
 
 
-def _try(classifier: Classifier, example: Tensor) -> None:
+def try_once(classifier: Classifier, example: Tensor) -> None:
     """One forward pass, to tell a network that does not fit its inputs from one that cannot be exported."""
     try:
         classifier(example.unsqueeze(0))

@@ -50,6 +50,11 @@ class Onnx:
         return Onnx(self.path, threads, self.content)
 
     @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says about itself."""
+        return dict(self._session.get_modelmeta().custom_metadata_map)
+
+    @property
     def digest(self) -> str:
         """A hash of the network."""
         return hashlib.sha256(self.content if self.content is not None else self.path.read_bytes()).hexdigest()

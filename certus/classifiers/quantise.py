@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certus.classifiers import _try, arrange
+from certus.classifiers import arrange, try_once
 from certus.classifiers.module import Module
 from certus.classifiers.onnx import Onnx, from_network
 from certus.errors import DataError, ModelError
@@ -54,7 +54,7 @@ class Speedup:
 def as_onnx(classifier: Classifier, example: Tensor) -> Onnx:
     """The classifier as an ONNX network of floats; a callable has no layers to quantise and is refused."""
     if isinstance(classifier, Module):
-        _try(classifier, example)
+        try_once(classifier, example)
         return from_network(classifier.network, example)
     if not isinstance(classifier, Onnx):
         raise ModelError("a model to quantise must be a checkpoint or an ONNX file; got a callable")
@@ -86,8 +86,7 @@ def quantise(network: Onnx, noisy: Tensor, origin: str) -> Onnx:
 
 def origin_of(network: Onnx) -> str:
     """What the metadata say that a quantised network was made of; empty for any other network."""
-    entries: dict[str, str] = network._session.get_modelmeta().custom_metadata_map
-    return entries.get(KEY, "")
+    return network.metadata.get(KEY, "")
 
 
 def compare(before: Onnx, after: Onnx, noisy: Tensor, labels: Tensor) -> Comparison:

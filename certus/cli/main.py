@@ -17,7 +17,7 @@ from certus import __version__
 from certus.errors import CertusError
 
 # In the order a newcomer meets them. A command is a file of this folder: `command` is its function, `app` its group.
-COMMANDS = ("demo", "data", "train", "plan", "certify", "predict", "verify", "report", "export")
+COMMANDS = ("demo", "data", "train", "plan", "certify", "predict", "verify", "report", "export", "quantise")
 
 INTERRUPTED = 130
 
