@@ -7,60 +7,29 @@ P(hit) ≤ p0, so it ever reaches 1/α with probability at most α (Ville): any 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaincc, betaln
 
-from certus.bounds import check_alpha, check_draws
-from certus.contracts import Evidence, Noise, Source, Steps
-from certus.sampling._boundaries import Boundaries, Integers, check_radii, follow, needs, smallest
-from certus.sampling._leader import leader_level
+from certus.sampling._boundaries import Boundaries, Integers, smallest
+from certus.sampling._sequential import Sequential
 from certus.sampling.spending import looks
 
+MOST = 10**9  # draws that are still counted when asking how many it takes
 MARGIN = 1e-9  # on the logarithm, far above its rounding
 
 
 @dataclass(frozen=True)
-class Anytime:
+class Anytime(Sequential):
     """Test the radii, smallest first. The cap only says when to stop asking; raising it later would be allowed."""
 
-    radii: Sequence[float] = ()
-    alpha: float = 0.001
-    beta: float = 0.001
-    cap: int = 120_000
-    spacing: int = 100
-
-    follows_leader: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", check_radii(self.radii, "anytime"))
-        check_alpha(self.alpha, "anytime")
-        check_alpha(self.beta, "anytime", "beta")
-        check_draws(self.cap, "cap", "anytime")
-        check_draws(self.spacing, "spacing", "anytime")
-
-    def check(self, noise: Noise, dim: int) -> str:
-        """Refuse radii that the cap cannot reach."""
-        self._needs(noise, dim)
-        return f"up to {self.cap} draws decide radius {', '.join(f'{r:g}' for r in self.radii)} at alpha {self.alpha:g}"
-
     def boundaries(self, p0: float, alpha: float | None = None) -> Boundaries:
-        """The mixture as counts, at the looks this scheme takes."""
         return _table(p0, alpha or self.alpha, self.beta, self.spacing, self.cap)
 
-    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
-        wanted = self._needs(source.noise, dim)
-        tables = [
-            (p0, self.boundaries(p0, leader_level(self, tuple(wanted), p0) if label is None else None)) for p0 in wanted
-        ]
-        return (yield from follow(source, label, tables, self.alpha, self.radii))
-
-    def _needs(self, noise: Noise, dim: int) -> list[float]:
-        return needs(noise, self.radii, dim, lambda p0: _fewest(p0, self.alpha), self.cap, "anytime")
+    def fewest(self, p0: float) -> int:
+        return smallest(1, MOST, lambda n: log_mixture(n, n, p0) >= math.log(1 / self.alpha) + MARGIN)
 
 
 def log_mixture(hits: int, draws: int, p0: float) -> float:
@@ -72,11 +41,6 @@ def log_mixture(hits: int, draws: int, p0: float) -> float:
     prior = math.log(math.pi) + math.log(float(betaincc(0.5, 0.5, p0)))
     likelihood = hits * math.log(p0) + (draws - hits) * math.log1p(-p0)
     return float(betaln(a, b)) + math.log(tail) - prior - likelihood
-
-
-def _fewest(p0: float, alpha: float) -> int:
-    """The fewest draws that can certify, if every one of them hits."""
-    return smallest(1, 10**9, lambda n: log_mixture(n, n, p0) >= math.log(1 / alpha) + MARGIN)
 
 
 @lru_cache(maxsize=64)

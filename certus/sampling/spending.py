@@ -8,20 +8,15 @@ a union bound (METHODS: exact spending; the idea of α-spending is Lan and DeMet
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
-from certus.bounds import check_alpha, check_draws, fewest_draws
-from certus.contracts import Evidence, Noise, Source, Steps
-from certus.errors import OptionError
-from certus.sampling._boundaries import Boundaries, Integers, check_radii, follow, needs
+from certus.sampling._boundaries import Boundaries, Integers
 from certus.sampling._cache import cached
 from certus.sampling._exact import START
-from certus.sampling._leader import leader_level
+from certus.sampling._sequential import Sequential
 
 GROWTH = 1.02  # looks are at least this far apart, in proportion
 # α spent after n of cap draws is α·(n/cap)^POWER. Any rising schedule is valid; this one was chosen for few draws on
@@ -31,43 +26,11 @@ SLACK = 1e-12  # never spent, far above the rounding of the computation
 
 
 @dataclass(frozen=True)
-class Spending:
-    """Test the radii, smallest first; give up on an input that would certify with probability below beta."""
-
-    radii: Sequence[float] = ()
-    alpha: float = 0.001
-    beta: float = 0.001
-    cap: int = 120_000
-    spacing: int = 100
-
-    follows_leader: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", check_radii(self.radii, "spending"))
-        check_alpha(self.alpha, "spending")
-        check_alpha(self.beta, "spending", "beta")
-        check_draws(self.cap, "cap", "spending")
-        check_draws(self.spacing, "spacing", "spending")
-        if self.spacing > 100:
-            raise OptionError(f"spacing of spending must be at most 100; got {self.spacing}")
-
-    def check(self, noise: Noise, dim: int) -> str:
-        """Refuse radii that the cap cannot reach."""
-        needs(noise, self.radii, dim, lambda p0: fewest_draws(p0, self.alpha), self.cap, "spending")
-        return f"up to {self.cap} draws decide radius {', '.join(f'{r:g}' for r in self.radii)} at alpha {self.alpha:g}"
+class Spending(Sequential):
+    """Test the radii, smallest first; give up wrongly with probability at most beta."""
 
     def boundaries(self, p0: float, alpha: float | None = None) -> Boundaries:
-        """The table for one probability; alpha may be lowered for a purpose of the caller."""
         return _table(p0, alpha or self.alpha, self.beta, self.spacing, self.cap)
-
-    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
-        return (
-            yield from follow(source, label, self._tables(source.noise, dim, label is None), self.alpha, self.radii)
-        )
-
-    def _tables(self, noise: Noise, dim: int, leader: bool) -> list[tuple[float, Boundaries]]:
-        wanted = needs(noise, self.radii, dim, lambda p0: fewest_draws(p0, self.alpha), self.cap, "spending")
-        return [(p0, self.boundaries(p0, leader_level(self, tuple(wanted), p0) if leader else None)) for p0 in wanted]
 
 
 @lru_cache(maxsize=64)
