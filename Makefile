@@ -2,22 +2,18 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test lint study bench test-ray clean
+.PHONY: demo test lint study bench clean
 
 demo: .venv/installed
 	$(BIN)/certus demo --out certus-demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not study"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study"
 
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-test-ray: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ray]"
-	$(BIN)/python -m pytest tests/engine/test_ray.py
 
 study: .venv/installed
 	$(BIN)/python -m pytest -m study
