@@ -2,7 +2,8 @@
 
     load("digits")  load("cifar10", split="train")  load("mine.npz")  load("imagenet/", image_size=224)
 
-The subset rule is that of the scripts of Cohen et al. (2019): every `skip`-th input, stopping before index `max`.
+The subset rule is that of the scripts of Cohen et al. (2019): every `skip`-th input, stopping before index `max`; from
+index `start`, which is 0 there.
 """
 
 from __future__ import annotations
@@ -64,6 +65,14 @@ class Inputs:
 
         return torch.from_numpy(self.store.take(np.arange(len(self)) if positions is None else positions))
 
+    def chosen(self, positions: Array, labels: Array | None = None) -> Inputs:
+        """The inputs at these positions, in this order, with other labels where they are given."""
+        kept = self.labels[positions] if labels is None else labels
+        classes = self.classes if labels is None else None
+        return Inputs(
+            self.name, self.split, self.indices[positions], kept, self.shape, classes, _Chosen(self.store, positions)
+        )
+
     @cached_property
     def digest(self) -> str:
         """The sha256 of the selected values, labels and indices: the same numbers from any file give the same one."""
@@ -80,6 +89,17 @@ class Inputs:
         return digest.hexdigest()
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """Some positions of another store."""
+
+    store: Store
+    positions: Array
+
+    def take(self, positions: Array) -> Array:
+        return self.store.take(self.positions[positions])
+
+
 def load(
     spec: str,
     split: str = "test",
@@ -87,39 +107,43 @@ def load(
     max: int = -1,
     value_range: tuple[float, float] | None = None,
     image_size: int | None = None,
+    start: int = 0,
 ) -> Inputs:
     """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
     from certus import catalog
 
-    _check_options(skip, max, value_range, image_size)
+    _check_options(skip, max, value_range, image_size, start)
     path = Path(spec).expanduser()
     if spec in catalog.names("data"):
         _refuse(spec, range=value_range, image_size=image_size)
-        return _named(spec, split, skip, max)
+        return _named(spec, split, skip, max, start)
     if path.suffix == ".npz":
         from certus.data import _npz
 
         _refuse(spec, image_size=image_size)
-        return _npz.load(path, split, skip, max, value_range)
+        return _npz.load(path, split, skip, max, value_range, start)
     if path.is_dir():
         from certus.data import _folder
 
         _refuse(spec, range=value_range)
-        return _folder.load(path, split, skip, max, image_size)
+        return _folder.load(path, split, skip, max, image_size, start)
     if path.exists() or len(path.parts) > 1:
         got = "another kind of file" if path.exists() else "no such file"
         raise DataError(f"data '{spec}' must be a data set's name, an .npz file or a folder of images; got {got}")
     raise unknown("data", spec, [*catalog.names("data"), "file.npz", "folder/"])
 
 
-def subset(length: int, skip: int, max: int) -> Array:
-    """The indices that Cohen's scripts visit: every skip-th of `length`, stopping before max (−1: never)."""
+def subset(length: int, skip: int, max: int, start: int = 0) -> Array:
+    """The indices that Cohen's scripts visit: every skip-th of `length` from start, stopping before max (−1: never)."""
     import numpy as np
 
-    return np.arange(0, length if max == -1 else min(max, length), skip, dtype=np.int64)
+    end = length if max == -1 else min(max, length)
+    if start >= end > 0:
+        raise OptionError(f"start of the data must be below {end}, where the inputs end; got {start}")
+    return np.arange(start, end, skip, dtype=np.int64)
 
 
-def _named(name: str, split: str, skip: int, max: int) -> Inputs:
+def _named(name: str, split: str, skip: int, max: int, start: int) -> Inputs:
     from certus import catalog
     from certus.data._arrays import ArrayStore
 
@@ -127,16 +151,20 @@ def _named(name: str, split: str, skip: int, max: int) -> Inputs:
     if split not in part.sizes:
         raise unknown(f"split of {name}", split, part.sizes)
     values, labels = part.load(split)
-    indices = subset(len(labels), skip, max)
+    indices = subset(len(labels), skip, max, start)
     store = ArrayStore(values[indices], *part.scale)
     return Inputs(name, split, indices, labels[indices], part.shape, part.classes, store)
 
 
-def _check_options(skip: int, max: int, value_range: tuple[float, float] | None, image_size: int | None) -> None:
+def _check_options(
+    skip: int, max: int, value_range: tuple[float, float] | None, image_size: int | None, start: int
+) -> None:
     import math
 
     if skip < 1:
         raise OptionError(f"skip of the data must be at least 1; got {skip}")
+    if start < 0:
+        raise OptionError(f"start of the data must be 0 or more; got {start}")
     if max != -1 and max < 1:
         raise OptionError(f"max of the data must be -1 (all) or at least 1; got {max}")
     if image_size is not None and image_size < 1:

@@ -2,7 +2,7 @@
 
     config.json           architecture and options, shape, classes, data, settings, epoch, accuracy under noise
     weights.safetensors   every parameter and buffer, normalisation among them
-    state.pt              all that training needs to go on: weights and config again, and the optimiser
+    state.pt              all that training needs to go on: weights, optimiser, running average, σ by example, config
 
 Each file is replaced atomically. A kill between two of them is harmless: `state.pt` is whole by itself and comes first,
 and whoever goes on training publishes it again.
@@ -27,13 +27,17 @@ from certus.files import write_whole
 WEIGHTS, CONFIG, STATE = "weights.safetensors", "config.json", "state.pt"
 
 
-def save(folder: Path, network: nn.Module, config: Mapping[str, Any], optimiser: Mapping[str, Any]) -> None:
-    """Write a checkpoint; `config` must hold what `read_network` needs to build the network."""
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    state = io.BytesIO()
-    torch.save({"weights": weights, "optimiser": dict(optimiser), "config": json.dumps(config)}, state)
-    write_whole(folder / STATE, state.getvalue())
-    publish(folder, weights, config)
+def save(folder: Path, network: nn.Module, config: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Write a checkpoint; `config` must hold what `read_network` needs, `state` what training needs to go on."""
+    content = io.BytesIO()
+    torch.save({**state, "config": json.dumps(config)}, content)
+    write_whole(folder / STATE, content.getvalue())
+    publish(folder, plain(network), config)
+
+
+def plain(network: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and buffer, on the CPU, as files hold them."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
 
 
 def publish(folder: Path, weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:

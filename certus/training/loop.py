@@ -1,32 +1,37 @@
 """The one training loop: data, noise, objective, SGD, a checkpoint after each epoch.
 
 Every random number of an epoch comes from (seed, epoch), and the learning rate from the settings and the place in
-training. So weights, optimiser state and epoch are all there is to resume, and a resumed training ends bit for bit
-(on one thread) where an uninterrupted one does.
+training. So weights, optimiser state, noise levels and epoch are all there is to resume, and a resumed training ends
+bit for bit (on one thread) where an uninterrupted one does. Fabric carries it to other devices; started by
+`torchrun`, each process takes its share of every batch.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from certus import catalog, data
+from certus import data
 from certus.contracts import Batch, Objective
 from certus.errors import TrainingError
 from certus.training import checkpoints, setup
 from certus.training.augment import crop_flip
-from certus.training.forward import scores
+from certus.training.measure import certified_estimate, measured
+from certus.training.randomness import generator, number
 from certus.training.settings import Settings
+from certus.training.sigma_map import SigmaMap
 
-_WATCHED = 1000  # inputs that the accuracy after each epoch is over: a guide, not a result
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 class Watch:
@@ -38,8 +43,8 @@ class Watch:
     def stepped(self, terms: Mapping[str, float]) -> None:
         """A step is done, with these loss terms."""
 
-    def finished(self, epoch: int, terms: Mapping[str, float], accuracy: float) -> None:
-        """An epoch is done and saved, with its mean loss terms and the accuracy under noise."""
+    def finished(self, epoch: int, terms: Mapping[str, float], found: Mapping[str, float]) -> None:
+        """An epoch is done and saved, with its mean loss terms and what was measured after it."""
 
 
 @dataclass(frozen=True)
@@ -48,109 +53,155 @@ class Work:
 
     settings: Settings
     inputs: data.Inputs
-    watched: data.Inputs
-    network: nn.Module
-    optimiser: torch.optim.SGD
+    fabric: Fabric
+    network: nn.Module  # itself
+    model: nn.Module  # the same, as Fabric wraps it
+    optimiser: Any
     objective: Objective
-    device: str
+    sigmas: SigmaMap
+    average: AveragedModel | None
 
     @property
     def steps(self) -> int:
         return math.ceil(len(self.inputs) / self.settings.batch)
 
+    @property
+    def result(self) -> nn.Module:
+        """The network that training is for: the running average where one is kept."""
+        return self.network if self.average is None else self.average.module
+
 
 def train(settings: Settings, out: Path, watch: Watch | None = None, device: str = "cpu") -> dict[str, Any]:
     """Train, or go on training, into the checkpoint folder `out`; its final config. Ctrl-C keeps the last epoch."""
-    watch = watch or Watch()
-    objective = catalog.build("training.objectives", settings.objective, settings.objective_options)
+    fabric = _fabric(device)
+    watch = watch if watch is not None and fabric.is_global_zero else Watch()
+    objective = setup.objective(settings)
     inputs, watched = setup.inputs(settings)
-    config = setup.config(settings, inputs)
-    network = setup.network(config, settings.seed).to(device)
+    config = setup.config(settings, inputs, objective, fabric.world_size)
+    network = setup.network(config, settings)
+    if fabric.is_global_zero:
+        setup.require_writable(out)
+    fabric.barrier()
     found = setup.resumable(out, config)
     optimiser = torch.optim.SGD(
         network.parameters(), settings.lr, settings.momentum, weight_decay=settings.weight_decay, nesterov=True
     )
+    model, wrapped = fabric.setup(network, optimiser)
+    average = _averaged(network, settings.ema) if settings.ema else None
+    sigmas = SigmaMap.fresh(settings, len(inputs))
+    work = Work(settings, inputs, fabric, network, model, wrapped, objective, sigmas, average)
     if found is not None:
-        config = found["config"]
-        checkpoints.fill(network, found["weights"], str(out / checkpoints.STATE))
-        optimiser.load_state_dict(found["optimiser"])
-        checkpoints.publish(out, found["weights"], config)  # a kill may have come before they were written
+        config = _restore(work, found, out)
     done = int(config["epoch"])
-    work = Work(settings, inputs, watched, network, optimiser, objective, device)
     watch.started(done, settings.epochs, work.steps)
     for epoch in range(done, settings.epochs):
         # Layers with randomness of their own draw from torch's global state: that too must come from (seed, epoch).
         with torch.random.fork_rng():
-            torch.manual_seed(_seed(settings.seed, epoch, "layers"))
+            torch.manual_seed(number(settings.seed, epoch, "layers", fabric.global_rank))
             terms = run_epoch(work, epoch, watch)
         _check_weights(network, epoch)
-        accuracy = noisy_accuracy(work, epoch)
-        config |= {"epoch": epoch + 1, "loss": terms, "noisy_accuracy": accuracy}
-        checkpoints.save(out, network, config, optimiser.state_dict())
-        watch.finished(epoch + 1, terms, accuracy)
+        measures = measured(work.result, watched, settings, epoch)
+        config |= {"epoch": epoch + 1, "loss": terms, **measures}
+        if epoch + 1 == settings.epochs:
+            config |= {"estimate": certified_estimate(work.result, watched, settings)}
+        if fabric.is_global_zero:
+            checkpoints.save(out, work.result, config, _state(work))
+        watch.finished(epoch + 1, terms, measures)
+    fabric.barrier()
     return config
 
 
 def run_epoch(work: Work, epoch: int, watch: Watch) -> dict[str, float]:
     """One pass over the data in a fresh order; the mean of each loss term."""
-    settings, inputs = work.settings, work.inputs
-    generator = _generator(settings.seed, epoch, "train")
-    order = torch.randperm(len(inputs), generator=generator).numpy()
-    totals: Counter[str] = Counter()
-    work.network.train()
+    settings, inputs, rank, processes = work.settings, work.inputs, work.fabric.global_rank, work.fabric.world_size
+    random = generator(settings.seed, epoch, "train")
+    order = torch.randperm(len(inputs), generator=random).numpy()
+    if processes > 1:
+        random = generator(settings.seed, epoch, "train", rank + 1)
+    totals, seen, levels = Counter[str](), 0, work.sigmas.values.clone()
+    work.model.train()
     for step in range(work.steps):
         chosen = order[step * settings.batch : (step + 1) * settings.batch]
+        chosen = chosen[: len(chosen) // processes * processes][
+            rank::processes
+        ]  # equal shares, or gradients would not be
+        if len(chosen) == 0:
+            continue
         x = inputs.tensors(chosen)
         if settings.augment == "crop_flip":
-            x = crop_flip(x, generator)
-        y = torch.from_numpy(inputs.labels[chosen]).to(work.device)
-        sigma = torch.full((len(chosen),), settings.sigma, device=work.device)
-        batch = Batch(x.to(work.device), y, sigma, generator, epoch + step / work.steps)
+            x = crop_flip(x, random)
+        x, y = x.to(work.fabric.device), torch.from_numpy(inputs.labels[chosen]).to(work.fabric.device)
+        batch = Batch(x, y, work.sigmas.of(chosen).to(x.device), random, epoch + step / work.steps)
+        if work.sigmas.moves(epoch):
+            batch = work.sigmas.step(work.network, batch, chosen)
         terms = _step(work, batch)
         totals.update({name: value * len(chosen) for name, value in terms.items()})
+        seen += len(chosen)
         watch.stepped(terms)
-    return {name: total / len(inputs) for name, total in totals.items()}
+    if processes > 1 and work.sigmas.moves(epoch):
+        work.sigmas.share(work.fabric, levels)
+    return {name: total / seen for name, total in totals.items()}
 
 
 def _step(work: Work, batch: Batch) -> dict[str, float]:
     for group in work.optimiser.param_groups:
         group["lr"] = work.settings.rate(batch.epoch)
     work.optimiser.zero_grad(set_to_none=True)
-    terms = work.objective(work.network, batch)
+    terms = work.objective(work.model, batch)
     values = {name: float(term.detach()) for name, term in terms.items()}
     for name, value in values.items():
         if not math.isfinite(value):
             raise _diverged(int(batch.epoch), f"loss term {name}", value)
     loss: Tensor = torch.stack(list(terms.values())).sum()
-    loss.backward()  # type: ignore[no-untyped-call]
+    work.fabric.backward(loss)
+    if work.settings.clip:
+        torch.nn.utils.clip_grad_norm_(work.network.parameters(), work.settings.clip)
     work.optimiser.step()
+    if work.average is not None:
+        work.average.update_parameters(work.network)
     return values
 
 
-@torch.inference_mode()
-def noisy_accuracy(work: Work, epoch: int) -> float:
-    """The share of (at most _WATCHED) inputs of which one noisy copy is classified rightly."""
-    generator = _generator(work.settings.seed, epoch, "accuracy")
-    every = torch.arange(0, len(work.watched), math.ceil(len(work.watched) / _WATCHED)).numpy()
-    work.network.eval()
-    right = 0
-    for start in range(0, len(every), work.settings.batch):
-        chosen = every[start : start + work.settings.batch]
-        x = work.watched.tensors(chosen)
-        noisy = x + work.settings.sigma * torch.randn(x.shape, generator=generator)
-        answers = scores(work.network, noisy.unsqueeze(0).to(work.device))[0].argmax(dim=1).cpu()
-        right += int((answers == torch.from_numpy(work.watched.labels[chosen])).sum())
-    return right / len(every)
+def _fabric(device: str) -> Fabric:
+    """One process here, or one of those that `torchrun` started."""
+    from lightning_fabric import Fabric
+
+    kind = torch.device(device).type
+    if "LOCAL_WORLD_SIZE" in os.environ:
+        here = int(os.environ["LOCAL_WORLD_SIZE"])
+        fabric = Fabric(
+            accelerator=kind, strategy="ddp", devices=here, num_nodes=int(os.environ.get("WORLD_SIZE", here)) // here
+        )
+    else:
+        index = torch.device(device).index
+        fabric = Fabric(accelerator=kind, devices=1 if kind == "cpu" or index is None else [index])
+    fabric.launch()
+    return fabric
 
 
-def _generator(seed: int, epoch: int, purpose: str) -> Generator:
-    """On the CPU wherever the network is, so that every device sees the same noise."""
-    return torch.Generator().manual_seed(_seed(seed, epoch, purpose))
+def _averaged(network: nn.Module, decay: float) -> AveragedModel:
+    average: Any = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+    return AveragedModel(network, multi_avg_fn=average, use_buffers=True)
 
 
-def _seed(seed: int, epoch: int, purpose: str) -> int:
-    """Torch keeps 32 bits of a seed, so mix them well. This is no evidence: certificates have streams of their own."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {epoch} {purpose}".encode()).digest()[:4], "big")
+def _state(work: Work) -> dict[str, Any]:
+    """All that is not in the published files and is needed to go on."""
+    average = work.average.state_dict() if work.average is not None else None
+    weights, optimiser = checkpoints.plain(work.network), work.optimiser.state_dict()
+    return {"weights": weights, "optimiser": optimiser, "sigma": work.sigmas.values, "average": average}
+
+
+def _restore(work: Work, found: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    config: dict[str, Any] = found["config"]
+    checkpoints.fill(work.network, found["weights"], str(out / checkpoints.STATE))
+    work.optimiser.load_state_dict(found["optimiser"])
+    if found.get("sigma") is not None:
+        work.sigmas.values.copy_(found["sigma"])
+    if work.average is not None:
+        work.average.load_state_dict(found["average"])
+    if work.fabric.is_global_zero:  # a kill may have come before they were written
+        checkpoints.publish(out, checkpoints.plain(work.result), config)
+    return config
 
 
 def _check_weights(network: nn.Module, epoch: int) -> None:
@@ -163,5 +214,5 @@ def _diverged(epoch: int, what: str, value: float) -> TrainingError:
     kept = f"epoch {epoch} is kept" if epoch else "nothing is saved yet"
     return TrainingError(
         f"{what} of training must stay finite; got {value} in epoch {epoch + 1} ({kept}); "
-        f"try a smaller --lr or another --seed"
+        f"try a smaller --lr, --clip 1 or another --seed"
     )

@@ -26,10 +26,20 @@ class Settings:
     batch: int = 256
     lr: float = 0.1
     schedule: str = "step"
+    drops: tuple[int, ...] | None = None  # epochs after which `step` divides by 10; None: after each third
+    warmup: int = 0  # epochs of a rate that rises in a line, before the schedule's own
+    clip: float = 0.0  # the most that the length of the gradient may be; 0: any
+    ema: float = 0.0  # decay of a running average of the weights, which is then the result; 0: none
     momentum: float = 0.9
     weight_decay: float = 1e-4
     augment: str = "none"
     seed: int = 0
+    start: str | None = None  # a checkpoint whose weights to begin with
+    labels: str | None = None  # a file of other labels for the training inputs
+    sigma_per_example: bool = False
+    sigma_warmup: int = 50  # epochs at the common σ
+    sigma_step: float = 1e-4
+    sigma_draws: int = 1
     value_range: tuple[float, float] | None = None
     image_size: int | None = None
     arch_options: Mapping[str, Any] = field(default_factory=dict)
@@ -43,6 +53,16 @@ class Settings:
         self._require("epochs", "a whole number of at least 1", lambda epochs: isinstance(epochs, int) and epochs >= 1)
         self._require("batch", "a whole number of at least 1", lambda batch: isinstance(batch, int) and batch >= 1)
         self._require("seed", "a whole number of at least 0", lambda seed: isinstance(seed, int) and seed >= 0)
+        self._require("clip", "a finite number of at least 0", lambda clip: 0 <= clip < math.inf)
+        self._require("ema", "in [0, 1)", lambda ema: 0 <= ema < 1)
+        self._require("warmup", "a whole number of at least 0", lambda warmup: isinstance(warmup, int) and warmup >= 0)
+        self._require("sigma_step", "a finite number above 0", lambda step: 0 < step < math.inf)
+        self._require("sigma_warmup", "a whole number of at least 0", lambda n: isinstance(n, int) and n >= 0)
+        self._require("sigma_draws", "a whole number of at least 1", lambda n: isinstance(n, int) and n >= 1)
+        if self.drops is not None and not all(isinstance(drop, int) and drop >= 1 for drop in self.drops):
+            raise OptionError(f"drops of training must be epochs, whole numbers of at least 1; got {list(self.drops)}")
+        if self.drops is not None and self.schedule != "step":
+            raise OptionError(f"drops of training must go with the step schedule; got {self.schedule}")
         if self.schedule not in SCHEDULES:
             raise unknown("schedule of training", self.schedule, SCHEDULES)
         if self.augment not in AUGMENTATIONS:
@@ -55,7 +75,12 @@ class Settings:
 
     def rate(self, epoch: float) -> float:
         """The learning rate when so many epochs are done: a function of the settings alone, so nothing to resume."""
+        return min(1.0, (epoch + 0.01) / self.warmup if self.warmup else 1.0) * self._scheduled(epoch)
+
+    def _scheduled(self, epoch: float) -> float:
         done = epoch / self.epochs
+        if self.drops is not None:
+            return self.lr * 0.1 ** sum(epoch >= drop for drop in self.drops)
         if self.schedule == "step":
             return self.lr * 0.1 ** int(3 * int(epoch) / self.epochs)
         if done < 0.3:  # one cycle (Smith 2018): up in a line, down along a cosine

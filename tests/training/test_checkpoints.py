@@ -30,7 +30,7 @@ def saved(tmp_path):
     network = make("digits_cnn4", (1, 8, 8), mean=0.3)
     config = {"arch": "digits_cnn4", "arch_options": {"mean": [0.3]}, "shape": [1, 8, 8], "classes": 10, "epoch": 1}
     (tmp_path / "net").mkdir()
-    checkpoints.save(tmp_path / "net", network, config, {})
+    checkpoints.save(tmp_path / "net", network, config, {"weights": checkpoints.plain(network), "optimiser": {}})
     return tmp_path / "net", network
 
 
@@ -55,7 +55,7 @@ def damage_config(folder, **changes):
     (lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe"), "sound checkpoint file"),
     (lambda folder: (folder / "config.json").write_text("[1, 2]"), "must say arch"),
     (lambda folder: (folder / "config.json").write_text('{"arch": "mlp"}'), "must say arch_options, shape, classes"),
-    (lambda folder: damage_config(folder, arch="vgg"), "architecture must be one of"),
+    (lambda folder: damage_config(folder, arch="vggg"), "architecture must be one of"),
     (lambda folder: damage_config(folder, arch_options={"depth": 2}), "option of digits_cnn4"),
     (lambda folder: damage_config(folder, arch_options=3), "sound checkpoint file"),
     (lambda folder: damage_config(folder, shape="square"), "sound checkpoint file"),
@@ -105,7 +105,12 @@ def test_a_full_disk_keeps_the_last_checkpoint(saved, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OutputError, match="No space left"):
-        checkpoints.save(folder, network, checkpoints.read_config(folder) | {"epoch": 2}, {})
+        checkpoints.save(
+            folder,
+            network,
+            checkpoints.read_config(folder) | {"epoch": 2},
+            {"weights": checkpoints.plain(network), "optimiser": {}},
+        )
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

@@ -1,0 +1,37 @@
+"""Squared error of a denoiser (Salman et al. 2020, "Denoised Smoothing", §3.1): mean (D(x+ε) − x)² over pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from certus.contracts import Batch
+from certus.errors import OptionError
+from certus.training.forward import scores
+from certus.training.published import require_count
+
+
+@dataclass(frozen=True)
+class Denoise:
+    """The network must give back images: `--arch dncnn`."""
+
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("denoise", copies=self.copies)
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        return {"squared_error": (restored(model, batch, self.copies) - batch.x).square().mean()}
+
+
+def restored(model: nn.Module, batch: Batch, copies: int) -> Tensor:
+    """What the denoiser makes of noisy copies [copies, batch, ...]."""
+    answers = scores(model, batch.x + batch.noise(copies))
+    if answers.shape[1:] != batch.x.shape:
+        raise OptionError(
+            f"arch of training must be a denoiser (dncnn) for this objective; "
+            f"got a network with outputs {list(answers.shape[2:])} for inputs {list(batch.x.shape[1:])}"
+        )
+    return answers

@@ -1,0 +1,60 @@
+"""A noise level for every training example, moved uphill as training goes on (Alfarra et al. 2022, §4).
+
+After a warm-up at one σ, each example's σ takes one step of gradient ascent on its radius an epoch, before its loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from certus.contracts import Batch
+from certus.noise.gaussian import Gaussian
+from certus.sigma_ascent import slope
+from certus.training.attack import evaluating
+from certus.training.settings import Settings
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+_WIDEST = 4.0  # an example's σ stays within a factor of this of the common one
+
+
+@dataclass(frozen=True, eq=False)
+class SigmaMap:
+    """`values` holds σ of every training example."""
+
+    values: Tensor
+    settings: Settings
+
+    @classmethod
+    def fresh(cls, settings: Settings, count: int) -> SigmaMap:
+        """All examples at the common σ."""
+        return cls(torch.full((count,), settings.sigma), settings)
+
+    def of(self, chosen: np.ndarray[Any, Any]) -> Tensor:
+        """σ of these examples."""
+        return self.values[torch.from_numpy(chosen)]
+
+    def moves(self, epoch: int) -> bool:
+        """Whether levels are moved in this epoch."""
+        return self.settings.sigma_per_example and epoch >= self.settings.sigma_warmup
+
+    def step(self, network: nn.Module, batch: Batch, chosen: np.ndarray[Any, Any]) -> Batch:
+        """One step uphill for the examples of a batch; the batch at its new levels."""
+        draws = batch.noise(self.settings.sigma_draws) / batch.sigma.view(1, -1, *(1 for _ in batch.x.shape[1:]))
+        with evaluating(network) as evaluated:
+            gradient, _, _ = slope(evaluated, Gaussian(1.0), batch.x, batch.sigma, draws)
+        common = self.settings.sigma
+        moved = (batch.sigma + self.settings.sigma_step * gradient).clamp(common / _WIDEST, common * _WIDEST)
+        self.values[torch.from_numpy(chosen)] = moved.cpu()
+        return batch._replace(sigma=moved)
+
+    def share(self, fabric: Fabric, before: Tensor) -> None:
+        """Bring the processes' maps together: each has moved other examples."""
+        moved: Any = fabric.all_reduce(self.values - before, reduce_op="sum")
+        self.values.copy_(before + moved)
