@@ -17,6 +17,7 @@ lint: .venv/installed
 
 study: .venv/installed
 	$(BIN)/python -m pytest -m study
+	$(BIN)/python studies/objectives.py --out study/objectives
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/throughput.py
@@ -27,4 +28,4 @@ bench: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv build certus-demo .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	rm -rf .venv build certus-demo .pytest_cache .mypy_cache .ruff_cache study *.egg-info
