@@ -17,6 +17,7 @@ from certus import catalog
 
 SIGMA, ALPHA, N0 = 0.25, 0.001, 100
 SHAPES = {"lenet": (1, 28, 28), "resnet50": (3, 224, 224)}
+CLASSES = {"resnet50": 1000}
 INPUTS = 2
 
 
@@ -106,8 +107,7 @@ def shape_of(name):
 def build(name):
     """An untrained network in eval mode."""
     torch.manual_seed(0)
-    network = resnet50() if name == "resnet50" else catalog.build("architectures", name).build(shape_of(name), 10)
-    return network.eval()
+    return catalog.build("architectures", name).build(shape_of(name), CLASSES.get(name, 10)).eval()
 
 
 def questions(name):
@@ -123,32 +123,3 @@ def questions(name):
         last.bias[0] += rest.mean() + scores.std(0)[0] + rest.std()
     nearby = [x + 0.002 * number * torch.rand(x.shape, generator=generator) for number in range(INPUTS)]
     return network, torch.stack(nearby).clamp(0, 1)
-
-
-def resnet50():
-    """The residual network of 50 layers for 3×224×224 (He et al. 2015), stride in the 3×3 convolution: 25,557,032."""
-    stages, channels = [], 64
-    for number, blocks in enumerate((3, 4, 6, 3)):
-        for block in range(blocks):
-            stride = 2 if number and not block else 1
-            stages.append(Bottleneck(channels, 64 * 2**number, stride))
-            channels = 256 * 2**number
-    stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    return nn.Sequential(*stem, *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
-
-
-class Bottleneck(nn.Module):
-    """1×1, 3×3, 1×1 beside a shortcut: [batch, before, h, w] → [batch, 4·inner, h/stride, w/stride]."""
-
-    def __init__(self, before, inner, stride):
-        super().__init__()
-        shapes = ((before, inner, 1, 1, 0), (inner, inner, 3, stride, 1), (inner, 4 * inner, 1, 1, 0))
-        layers = [[nn.Conv2d(*shape, bias=False), nn.BatchNorm2d(shape[1])] for shape in shapes]
-        self.body = nn.Sequential(*layers[0], nn.ReLU(), *layers[1], nn.ReLU(), *layers[2])
-        self.shortcut = nn.Identity()
-        if before != 4 * inner:
-            convolution = nn.Conv2d(before, 4 * inner, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(convolution, nn.BatchNorm2d(4 * inner))
-
-    def forward(self, x):
-        return torch.relu(self.body(x) + self.shortcut(x))

@@ -4,8 +4,8 @@
 
 Time is the processor's, on one thread, so that other users of the machine do not count. For each objective the seconds
 of a step are measured first; it then gets as many one-cycle epochs as fit the budget, to the nearest whole one, and the
-seconds it really took are printed. Copies and attack steps are reduced, as OPTIONS says. Networks are certified on every
-20th test input with n = 4000. Finished trainings in FOLDER are kept, so that a stopped study goes on.
+seconds it really took are printed. Copies and attack steps are reduced, as OPTIONS says. Networks are certified on
+every 20th test input with n = 4000. Finished trainings in FOLDER are kept, so that a stopped study goes on.
 """
 
 from __future__ import annotations

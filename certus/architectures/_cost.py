@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 
@@ -20,11 +20,21 @@ class Cost(NamedTuple):
 
 
 def cost(network: nn.Module, shape: tuple[int, ...]) -> Cost:
-    """Counted in one forward pass, in eval mode."""
+    """Counted in one forward pass, in eval mode: convolutions and products, and 2 for each value of a batch norm."""
+    normalised = 0
+
+    def count(_: nn.Module, __: Any, answer: Tensor) -> None:
+        nonlocal normalised
+        normalised += 2 * answer.numel()
+
+    layers = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    hooks = [layer.register_forward_hook(count) for layer in layers]
     was = network.training
     network.eval()
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         network(torch.zeros(1, *shape))
     network.train(was)
+    for hook in hooks:
+        hook.remove()
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    return Cost(parameters, counter.get_total_flops() // 2)
+    return Cost(parameters, counter.get_total_flops() // 2 + normalised)

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 from certus.errors import ModelError, OptionError
 
-# Mean and standard deviation of each channel over the training split, in [0,1]. CIFAR-10's are those of Cohen's code.
+# Mean and standard deviation of each channel over the training split, in [0,1]. CIFAR-10's are those of Cohen's code,
+# SVHN's those that the field uses.
 BY_DATA: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     "digits": ((0.305,), (0.376,)),
     "fashion_mnist": ((0.2860,), (0.3530,)),
     "mnist": ((0.1307,), (0.3081,)),
+    "svhn": ((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)),
 }
 
 

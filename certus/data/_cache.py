@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from certus.errors import DataError
@@ -27,21 +27,26 @@ def sound(folder: Path, checksums: Mapping[str, str]) -> bool:
         return False
 
 
-def read(folder: Path, name: str, checksum: str) -> bytes:
-    """A cached file's bytes, verified again: a disk can rot, and a figure must not rest on it."""
+def content(folder: Path, name: str) -> bytes:
+    """A cached file's bytes as they are."""
     data_set = folder.name
     try:
-        content = (folder / name).read_bytes()
+        return (folder / name).read_bytes()
     except FileNotFoundError as error:
         raise DataError(f"{data_set} is not cached in '{folder}'; run: certus data get {data_set}") from error
     except OSError as error:
         raise DataError(f"'{folder / name}' of {data_set} must be readable; got: {error.strerror or error}") from error
-    if _hash(content) != checksum:
+
+
+def read(folder: Path, name: str, checksum: str) -> bytes:
+    """A cached file's bytes, verified again: a disk can rot, and a figure must not rest on it."""
+    held = content(folder, name)
+    if _hash(held) != checksum:
         raise DataError(
-            f"'{folder / name}' of {data_set} must have sha256 {checksum[:12]}…; got {_hash(content)[:12]}…, "
-            f"so the cache is damaged; run: certus data get {data_set}"
+            f"'{folder / name}' of {folder.name} must have sha256 {checksum[:12]}…; got {_hash(held)[:12]}…, "
+            f"so the cache is damaged; run: certus data get {folder.name}"
         )
-    return content
+    return held
 
 
 def mismatch(files: Mapping[str, bytes], checksums: Mapping[str, str]) -> str | None:
@@ -54,7 +59,7 @@ def mismatch(files: Mapping[str, bytes], checksums: Mapping[str, str]) -> str | 
     return None
 
 
-def install(folder: Path, files: Mapping[str, bytes], checksums: Mapping[str, str]) -> None:
+def install(folder: Path, files: Mapping[str, bytes], is_sound: Callable[[Path], bool]) -> None:
     """Put verified files in place as a whole: written and synced beside, then renamed."""
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +74,7 @@ def install(folder: Path, files: Mapping[str, bytes], checksums: Mapping[str, st
             beside.rename(folder)
             shutil.rmtree(folder / ".replaced", ignore_errors=True)
         except OSError:
-            if not sound(folder, checksums):  # else another process was faster
+            if not is_sound(folder):  # else another process was faster
                 raise
         finally:
             shutil.rmtree(beside, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -29,17 +29,22 @@ class Downloaded(ABC):
     def sources(self) -> tuple[Source, ...]:
         """The official source first, then the package that carries the same bytes."""
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What the cache holds."""
+        return tuple(self.checksums)
+
     def folder(self) -> Path:
         return _cache.root() / self.name
 
     def cached(self) -> bool:
         """Whether all files are there; their bytes are verified when they are read."""
-        return all((self.folder() / file).is_file() for file in self.checksums)
+        return all((self.folder() / file).is_file() for file in self.files)
 
     def get(self, directory: Path | None = None, progress: Progress = silent) -> None:
         """Fetch, verify and cache the files, into `directory` if it is given; nothing is done if they are sound."""
         folder = self.folder() if directory is None else directory
-        if _cache.sound(folder, self.checksums):
+        if self.sound(folder):
             return
         reasons = []
         for source in self.sources():
@@ -49,15 +54,23 @@ class Downloaded(ABC):
             except SourceError as error:
                 reasons.append(str(error))
                 continue
-            wrong = _cache.mismatch(files, self.checksums)
+            wrong = self.mismatch(files)
             if wrong is None:
-                _cache.install(folder, files, self.checksums)
+                _cache.install(folder, files, self.sound)
                 return
             reasons.append(wrong)
         raise DataError(
             f"{self.name} could not be fetched ({'; '.join(reasons)}); "
-            f"connect, or put {', '.join(self.checksums)} into '{folder}'"
+            f"connect, or put {', '.join(self.files)} into '{folder}'"
         )
+
+    def sound(self, folder: Path) -> bool:
+        """Whether every file is there and is what it must be."""
+        return _cache.sound(folder, self.checksums)
+
+    def mismatch(self, files: Mapping[str, bytes]) -> str | None:
+        """Why fetched files are not the data set, or None."""
+        return _cache.mismatch(files, self.checksums)
 
     def read(self, file: str) -> bytes:
         """The verified bytes of a cached file."""

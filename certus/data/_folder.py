@@ -48,14 +48,14 @@ class FolderStore:
         return (pixels / 255.0).astype(np.float32)
 
 
-def load(root: Path, split: str, skip: int, max: int, image_size: int | None) -> Inputs:
+def load(root: Path, split: str, skip: int, max: int, image_size: int | None, start: int = 0) -> Inputs:
     """The selected images of a split; a class's number is its place among the sorted folder names."""
     folder = _split_folder(root, split)
     classes = _class_folders(folder)
     found = [(path, label) for label, name in enumerate(classes) for path in _images(name)]
     if not found:
         raise DataError(f"class folders of '{folder}' must hold png or jpeg images; got none")
-    indices = subset(len(found), skip, max)
+    indices = subset(len(found), skip, max, start)
     paths = tuple(found[index][0] for index in indices)
     labels = np.array([found[index][1] for index in indices], dtype=np.int64)
     shape = (3, image_size, image_size) if image_size is not None else _common_shape(paths)

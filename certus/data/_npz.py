@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from certus.data import Array
 
 
-def load(path: Path, split: str, skip: int, max: int, value_range: tuple[float, float] | None) -> Inputs:
+def load(
+    path: Path, split: str, skip: int, max: int, value_range: tuple[float, float] | None, start: int = 0
+) -> Inputs:
     """The selected inputs of the file. It holds one split, so `split` only names it."""
     values, labels = _read(path)
     _check_shapes(path, values, labels)
-    indices = subset(len(values), skip, max)
+    indices = subset(len(values), skip, max, start)
     values, labels = values[indices], labels[indices]
     if int(labels.min()) < 0:
         raise DataError(f"y of '{path}' must be labels from 0 upwards; got {int(labels.min())}")
