@@ -21,11 +21,14 @@ def read_legacy(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     saved = load_pickle(path)
     if not isinstance(saved, dict) or not {"arch", "state_dict"} <= saved.keys():
         raise ModelError(f"model '{path}' must be a file of arch and state_dict; got another kind of file")
-    match = re.fullmatch(r"cifar_resnet(\d+)", str(saved["arch"]))
+    match = re.fullmatch(r"(cifar_)?resnet(\d+)", str(saved["arch"]))
     if match is None or not isinstance(saved["state_dict"], dict):
-        raise ModelError(f"arch of '{path}' must be cifar_resnet20, cifar_resnet110 or alike; got '{saved['arch']}'")
-    weights = {_plain(name): tensor for name, tensor in saved["state_dict"].items()}
-    return _resnet(path, weights, BY_DATA["cifar10"], expected=int(match[1]))
+        raise ModelError(f"arch of '{path}' must be cifar_resnet20, resnet50 or alike; got '{saved['arch']}'")
+    weights = {_inner(name): tensor for name, tensor in saved["state_dict"].items()}
+    if match[1] is None:
+        return _imagenet(path, weights, str(saved["arch"]))
+    named = {re.sub(r"^fc\.", "linear.", name): tensor for name, tensor in weights.items()}
+    return _resnet(path, named, BY_DATA["cifar10"], expected=int(match[2]))
 
 
 def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
@@ -43,10 +46,25 @@ def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     return _resnet(path, weights, (mean, std))
 
 
-def _plain(name: str) -> str:
+def _inner(name: str) -> str:
     """The name inside the residual network, without Sequential's "1." and DataParallel's "module."."""
-    inner = re.sub(r"^(module\.)?(1\.)?(module\.)?", "", name)
-    return re.sub(r"^fc\.", "linear.", inner)
+    return re.sub(r"^(module\.)?(1\.)?(module\.)?", "", name)
+
+
+def _imagenet(path: Path, weights: Mapping[str, Tensor], arch: str) -> tuple[nn.Module, dict[str, Any]]:
+    if "fc.weight" not in weights:
+        raise ModelError(f"weights of '{path}' must be of an ImageNet resnet (conv1, layer1…4, fc); got other names")
+    mean, std = BY_DATA["imagenet"]
+    config = {
+        "arch": arch,
+        "arch_options": {"mean": list(mean), "std": list(std)},
+        "shape": [3, 224, 224],
+        "classes": int(weights["fc.weight"].shape[0]),
+        "data": "imagenet",
+    }
+    network = build(config, str(path))
+    fill(network, weights, str(path), optional=_OPTIONAL)
+    return network.eval(), config
 
 
 def _resnet(

@@ -139,6 +139,16 @@ def test_cohens_checkpoints_are_read(tmp_path, prefix):
     assert torch.equal(checkpoints.read_any(path)(x), network(x))
 
 
+def test_cohens_imagenet_checkpoints_are_read(tmp_path):
+    mean, std = BY_DATA["imagenet"]
+    network = catalog.build("architectures", "resnet18", {"mean": mean, "std": std}).build((3, 224, 224), 12).eval()
+    path = tmp_path / "checkpoint.pth.tar"
+    torch.save(cohen(network, "1.module.", arch="resnet18"), path)
+    read, config = foreign.read_legacy(path)
+    x = torch.rand(1, 3, 224, 224)
+    assert torch.equal(read(x), network(x)) and config["classes"] == 12 and config["shape"] == [3, 224, 224]
+
+
 def test_cohens_old_zipless_files_are_read(tmp_path):
     path = tmp_path / "checkpoint.pth.tar"
     torch.save(cohen(make()), path, _use_new_zipfile_serialization=False)
@@ -161,7 +171,9 @@ def test_foreign_torch_files_get_one_line(tmp_path):
     cases = [
         (network.state_dict(), "arch and state_dict"),
         ([1, 2], "arch and state_dict"),
-        (cohen(network, arch="resnet50"), "cifar_resnet20"),
+        (cohen(network, arch="resnet50"), "must fit the network by name and shape"),
+        (cohen(network, arch="densenet"), "cifar_resnet20"),
+        ({"arch": "resnet50", "state_dict": {"a": torch.zeros(1)}}, "ImageNet resnet .* got other names"),
         (cohen(network, arch="cifar_resnet20"), "the depth its arch says, 20; got 8"),
         ({"arch": "cifar_resnet8", "state_dict": {"a": torch.zeros(1)}}, "got other names"),
         (missing, "has no linear.bias"),
