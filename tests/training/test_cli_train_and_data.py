@@ -74,3 +74,52 @@ def test_get_without_any_source_is_one_line(certus, tmp_path, monkeypatch):
         assert code == 2 and f"{name} could not be fetched" in err and err.count("\n") == 1
         assert "offline" in err and "is not installed" in err
     assert not (tmp_path / "cache").exists()
+
+
+SHORT = ["--epochs", 1, "--batch", 64, "--set", "width=4", "--threads", 1]
+
+
+def test_several_seeds_make_several_networks(certus, tmp_path):
+    code, out, _ = certus("train", "--out", tmp_path, "--seeds", "0-1,5", *SHORT)
+    assert code == 0 and out.count("accuracy under noise") == 3 and "certified accuracy will be about" in out
+    seeds = [read_config(tmp_path / f"seed-{seed}")["settings"]["seed"] for seed in (0, 1, 5)]
+    assert seeds == [0, 1, 5]
+    log = list((tmp_path / "seed-0" / "tensorboard").iterdir())
+    assert len(log) == 1 and log[0].stat().st_size > 100
+    code, _, err = certus("train", "--out", tmp_path, "--seeds", "one", *SHORT)
+    assert code == 2 and "seeds of training must be whole numbers" in err
+
+
+def test_describe_tells_cost_and_settings_and_trains_nothing(certus, tmp_path):
+    options = ["--objective", "smoothadv", "--sigma", "0.5", "--set", "copies=3"]
+    code, out, _ = certus("train", "--describe", "--out", tmp_path / "net", *options)
+    assert code == 0 and "parameters" in out and "M multiply-adds an input" in out
+    assert "steps 2, epsilon 2.0, copies 3" in out and not (tmp_path / "net").exists()
+    code, _, err = certus("train", *options)
+    assert code == 2 and "--out" in err and err.count("\n") == 1
+
+
+def test_a_denoiser_and_then_stability_of_a_classifier_behind_it(certus, tmp_path):
+    network = ["--arch", "dncnn4", "--lr", "0.01", "--batch", 64, "--threads", 1]
+    code, out, _ = certus("train", "--out", tmp_path / "mse", "--objective", "denoise", "--epochs", 2, *network)
+    assert code == 0 and "squared error under noise" in out
+    first = read_config(tmp_path / "mse")["noisy_mse"]
+    assert first < 0.25**2  # less than the noise itself
+    assert certus("train", "--out", tmp_path / "classifier", *SHORT)[0] == 0
+    behind = ["--objective", "stability", "--set", f"classifier={tmp_path / 'classifier'}", "--from", tmp_path / "mse"]
+    code, _, _ = certus("train", "--out", tmp_path / "stable", "--epochs", 1, *behind, *network)
+    assert code == 0 and "stability" in read_config(tmp_path / "stable")["loss"]
+    code, _, err = certus("train", "--out", tmp_path / "no", "--objective", "denoise", *SHORT)
+    assert code == 2 and "must be a denoiser" in err
+
+
+def test_other_labels(certus, tmp_path):
+    import numpy as np
+
+    np.savez(tmp_path / "labels.npz", index=np.arange(100), label=np.arange(100) % 2)
+    code, _, _ = certus("train", "--out", tmp_path / "net", "--labels", tmp_path / "labels.npz", *SHORT)
+    assert code == 0 and read_config(tmp_path / "net")["classes"] == 2
+    np.savez(tmp_path / "far.npz", index=[10**6], label=[1])
+    for file, words in (("far.npz", "must be below"), ("absent.npz", "an .npz of index and label")):
+        code, _, err = certus("train", "--out", tmp_path / "other", "--labels", tmp_path / file, *SHORT)
+        assert code == 2 and words in err and err.count("\n") == 1
