@@ -28,17 +28,34 @@ def slope(
 
     x [batch, ...], sigma [batch], draws [copies, batch, ...] of noise at level 1.
     """
-    copies = len(draws)
     with torch.enable_grad():
         sigma = sigma.detach().requires_grad_()
-        noisy = x + sigma.view(1, -1, *(1 for _ in x.shape[1:])) * draws
-        flat = noisy.flatten(0, 1)
-        answers = network(flat.contiguous(memory_format=torch.channels_last) if flat.ndim == 4 else flat)
-        shares = answers.double().softmax(-1).view(copies, len(x), -1).mean(0)
-        label = shares.argmax(-1) if label is None else label
-        own = torch.nn.functional.one_hot(label, shares.shape[-1]).bool()
-        top = shares.gather(-1, label.unsqueeze(-1)).squeeze(-1).clamp(_LEAST, _MOST)
-        second = shares.masked_fill(own, 0.0).amax(-1).clamp(_LEAST, _MOST)
-        radius = sigma.double() * unit.radius(top, second, x[0].numel())
+        radius, label = _radius(network, unit, x, sigma, draws, label)
         (gradient,) = torch.autograd.grad(radius.sum(), sigma)
     return gradient, radius.detach(), label
+
+
+@torch.no_grad()
+def estimate(
+    network: Callable[[Tensor], Tensor],
+    unit: Noise,
+    x: Tensor,
+    sigma: Tensor,
+    draws: Tensor,
+    label: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The radius [batch] at these levels and the class it is about, without a slope."""
+    return _radius(network, unit, x, sigma, draws, label)
+
+
+def _radius(
+    network: Callable[[Tensor], Tensor], unit: Noise, x: Tensor, sigma: Tensor, draws: Tensor, label: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    flat = (x + sigma.view(1, -1, *(1 for _ in x.shape[1:])) * draws).flatten(0, 1)
+    answers = network(flat.contiguous(memory_format=torch.channels_last) if flat.ndim == 4 else flat)
+    shares = answers.double().softmax(-1).view(len(draws), len(x), -1).mean(0)
+    label = shares.argmax(-1) if label is None else label
+    own = torch.nn.functional.one_hot(label, shares.shape[-1]).bool()
+    top = shares.gather(-1, label.unsqueeze(-1)).squeeze(-1).clamp(_LEAST, _MOST)
+    second = shares.masked_fill(own, 0.0).amax(-1).clamp(_LEAST, _MOST)
+    return sigma.double() * unit.radius(top, second, x[0].numel()), label

@@ -1,0 +1,1 @@
+"""What an input needs before its draws."""

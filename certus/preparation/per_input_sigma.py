@@ -1,0 +1,125 @@
+"""A noise level of its own for every input (Alfarra, Bibi, Torr, Ghanem, UAI 2022).
+
+`ascent`: from the given σ, steps uphill on the radius as a function of σ, the noise drawn anew in every step, at the
+level of that step. `grid`: the best of evenly spaced levels, for comparison and for classifiers without gradients. The
+class is the one at the given σ and stays (`follow`: the leading one at each level).
+
+These draws choose and prove nothing: they have streams of their own, and the certificate at the chosen level takes
+fresh ones. With a level that depends on x the smoothed classifier is no fixed function, so radii found so are promises
+only of a memory (`certus.memory`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from certus.contracts import Stream
+from certus.errors import OptionError, unknown
+from certus.sigma_ascent import estimate, slope
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SEARCHES = ("ascent", "grid")
+PURPOSE = "sigma"
+_WIDEST = 4.0  # without bounds of the user's, a level stays within this factor of the given one
+
+
+@dataclass(frozen=True)
+class PerInputSigma:
+    """Published: 900 steps of 1e-4 with 1 draw for CIFAR-10, 400 for ImageNet, 8 draws for networks of MACER."""
+
+    steps: int = 900
+    step_size: float = 1e-4
+    draws: int = 1
+    low: float | None = None
+    high: float | None = None
+    search: str = "ascent"
+    follow: bool = False
+    evaluations: int = 200  # of the grid, in all: levels × draws
+
+    def __post_init__(self) -> None:
+        if self.search not in SEARCHES:
+            raise unknown("search of per_input_sigma", str(self.search), SEARCHES)
+        for name in ("steps", "draws", "evaluations"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise OptionError(f"{name} of per_input_sigma must be a whole number of at least 1; got {value}")
+        if not (isinstance(self.step_size, int | float) and 0 < self.step_size < math.inf):
+            raise OptionError(f"step_size of per_input_sigma must be a positive number; got {self.step_size}")
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+                raise OptionError(f"{name} of per_input_sigma must be a positive number; got {value}")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise OptionError(f"low of per_input_sigma must be below high; got {self.low} and {self.high}")
+
+    def bounds(self, sigma: float) -> tuple[float, float]:
+        """Lowest and highest level, for a search that starts at this one."""
+        low = sigma / _WIDEST if self.low is None else self.low
+        high = sigma * _WIDEST if self.high is None else self.high
+        if not low <= sigma <= high:
+            raise OptionError(f"sigma must be within the bounds of per_input_sigma, {low:g} to {high:g}; got {sigma:g}")
+        return low, high
+
+    def check(self, noise: Any) -> None:
+        """Only noises that a level stretches can be searched."""
+        if getattr(noise, "norm", "") not in ("l2", "l1") or not hasattr(noise, "sigma"):
+            name = type(noise).__name__.lower()
+            raise OptionError(f"noise of per_input_sigma must be gaussian or uniform; got {name}")
+        self.bounds(noise.sigma)
+
+    def __call__(
+        self, network: Callable[[Tensor], Tensor], noise: Any, x: Tensor, streams: Sequence[Stream]
+    ) -> list[Any]:
+        """The noise of each input x [batch, ...] at its own level; one stream an input."""
+        import torch
+
+        self.check(noise)
+        unit = _at(noise, 1.0)
+        buffer = torch.empty(self.draws, *x.shape)
+        nothing = torch.zeros(x.shape[1:])
+
+        def draw(number: int) -> Tensor:
+            for position, stream in enumerate(streams):
+                rows = torch.empty(self.draws, *x.shape[1:])
+                unit.fill(rows, nothing, stream._replace(purpose=PURPOSE), number * self.draws)
+                buffer[:, position] = rows
+            return buffer
+
+        levels = (self._ascend if self.search == "ascent" else self._best)(network, noise, unit, x, draw)
+        return [_at(noise, float(level)) for level in levels]
+
+    def _ascend(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
+        import torch
+
+        low, high = self.bounds(noise.sigma)
+        sigma, label = torch.full((len(x),), float(noise.sigma), dtype=torch.float64), None
+        for number in range(self.steps):
+            gradient, _, found = slope(network, unit, x, sigma.to(x.dtype), draw(number), label)
+            label = None if self.follow else found
+            sigma = (sigma + self.step_size * gradient.double()).clamp(low, high)
+        return sigma
+
+    def _best(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
+        import torch
+
+        low, high = self.bounds(noise.sigma)
+        levels = torch.linspace(low, high, max(2, self.evaluations // self.draws), dtype=torch.float64)
+
+        def radius(level: Tensor, number: int, label: Tensor | None) -> tuple[Tensor, Tensor]:
+            return estimate(network, unit, x, level.expand(len(x)).to(x.dtype), draw(number), label)
+
+        _, label = radius(torch.tensor(float(noise.sigma)), len(levels), None)
+        chosen = None if self.follow else label
+        return levels[torch.stack([radius(level, i, chosen)[0] for i, level in enumerate(levels)]).argmax(0)]
+
+
+def _at(noise: Any, sigma: float) -> Any:
+    """The same kind of noise at another level; a half-width follows the level."""
+    others = {"lam": 0.0} if "lam" in {field.name for field in dataclasses.fields(noise)} else {}
+    return dataclasses.replace(noise, sigma=sigma, **others)

@@ -1,0 +1,92 @@
+"""The search climbs to the level a linear classifier or a full scan would name, with draws that are nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from certus.contracts import Stream
+from certus.errors import OptionError
+from certus.noise.discrete import Discrete
+from certus.noise.gaussian import Gaussian
+from certus.noise.uniform import Uniform
+from certus.preparation.per_input_sigma import PerInputSigma
+from certus.sigma_ascent import estimate
+
+CENTRE = torch.full((1, 4, 4), 0.5)
+
+
+class Ball(nn.Module):
+    """Class 1 far from the centre, class 0 near it: too much noise leaves the ball, too little proves little."""
+
+    def forward(self, x):
+        far = ((x - CENTRE) ** 2).flatten(1).sum(1)
+        return torch.stack([torch.zeros_like(far), 8 * (far - 4.0)], dim=1)
+
+
+def streams(count):
+    return [Stream(7, index, "test") for index in range(count)]
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.2), Uniform(sigma=0.2)], ids=["gaussian", "uniform"])
+def test_the_ascent_ends_near_the_best_level_of_a_scan(noise):
+    x = CENTRE.expand(3, 1, 4, 4).clone()
+    found = PerInputSigma(steps=150, step_size=0.002, draws=100)(Ball(), noise, x, streams(3))
+    unit = type(noise)(sigma=1.0)
+    draws = torch.empty(4000, 1, 4, 4)
+    unit.fill(draws, torch.zeros(1, 4, 4), Stream(1, 1, "scan"), 0)
+    levels = torch.linspace(0.06, 0.8, 75)
+
+    def radius(level):
+        return float(estimate(Ball(), unit, x[:1], level.view(1), draws.unsqueeze(1), torch.tensor([0]))[0])
+
+    radii = [radius(level) for level in levels]
+    best = float(levels[radii.index(max(radii))])
+    assert 0.2 < best < 0.8
+    for level in found:
+        assert type(level) is type(noise) and level.norm == noise.norm
+        # A hundred draws a step make the slope noisy: the radius lost by that is what counts.
+        reached = radius(torch.tensor(level.sigma))
+        assert reached > 0.93 * max(radii)
+
+
+def test_the_grid_takes_the_best_of_its_levels_within_the_bounds():
+    x = CENTRE.expand(2, 1, 4, 4).clone()
+    search = PerInputSigma(search="grid", draws=20, evaluations=400, low=0.1, high=0.5)
+    for level in search(Ball(), Gaussian(0.2), x, streams(2)):
+        assert 0.3 < level.sigma <= 0.5
+    plain = PerInputSigma(search="grid", evaluations=10)(lambda x: Ball()(x).detach(), Gaussian(0.2), x, streams(2))
+    assert len(plain) == 2  # no gradients needed
+
+
+def test_levels_depend_on_the_stream_of_their_input_and_on_nothing_beside_it():
+    x = torch.rand(3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    search = PerInputSigma(steps=5, step_size=0.01)
+    together = [level.sigma for level in search(Ball(), Gaussian(0.2), x, streams(3))]
+    alone = [search(Ball(), Gaussian(0.2), x[i : i + 1], streams(3)[i : i + 1])[0].sigma for i in range(3)]
+    assert together == pytest.approx(alone, rel=1e-6)
+    other = [Stream(8, index, "test") for index in range(3)]
+    assert [level.sigma for level in search(Ball(), Gaussian(0.2), x, other)] != pytest.approx(together, rel=1e-6)
+
+
+def test_levels_stay_inside_their_bounds():
+    x = CENTRE.expand(1, 1, 4, 4).clone()
+    (level,) = PerInputSigma(steps=50, step_size=1.0, high=0.25)(Ball(), Gaussian(0.2), x, streams(1))
+    assert 0.05 <= level.sigma <= 0.25
+
+
+@pytest.mark.parametrize("options", [
+    {"steps": 0}, {"draws": 1.5}, {"step_size": 0.0}, {"step_size": float("nan")}, {"search": "random"},
+    {"low": -1.0}, {"high": float("inf")}, {"low": 0.5, "high": 0.2}, {"evaluations": 0},
+])  # fmt: skip
+def test_bad_options_are_refused(options):
+    with pytest.raises(OptionError, match="per_input_sigma"):
+        PerInputSigma(**options)
+
+
+def test_noises_without_a_level_and_starts_outside_the_bounds_are_refused():
+    with pytest.raises(OptionError, match="must be gaussian or uniform; got discrete"):
+        PerInputSigma().check(Discrete(keep=0.8))
+    with pytest.raises(OptionError, match="within the bounds"):
+        PerInputSigma(high=0.1).check(Gaussian(0.2))
