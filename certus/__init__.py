@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from certus.classifiers import load
     from certus.contracts import ABSTAIN, Certificate, Evidence
+    from certus.ensembles import Ensemble
     from certus.errors import CertusError
     from certus.noise.gaussian import Gaussian
     from certus.smoothed import Smoothed
@@ -26,13 +27,14 @@ _HOME = {
     "ABSTAIN": "certus.contracts",
     "Certificate": "certus.contracts",
     "CertusError": "certus.errors",
+    "Ensemble": "certus.ensembles",
     "Evidence": "certus.contracts",
     "Gaussian": "certus.noise.gaussian",
     "Smoothed": "certus.smoothed",
     "load": "certus.classifiers",
 }
 
-__all__ = ["ABSTAIN", "Certificate", "CertusError", "Evidence", "Gaussian", "Smoothed", "load"]
+__all__ = ["ABSTAIN", "Certificate", "CertusError", "Ensemble", "Evidence", "Gaussian", "Smoothed", "load"]
 
 
 def __getattr__(name: str) -> Any:

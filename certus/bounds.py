@@ -1,17 +1,22 @@
 """Counts → confidence bounds: plain functions on scipy.special, every one rounded to the safe side.
 
 `lower_bound` and `upper_bound` are Clopper–Pearson (Biometrika 1934); `tie_p_value` is the two-sided binomial test that
-prediction uses (Hung and Fithian, Annals of Statistics 2019). scipy's inverse beta function is good to about 1e-14;
-MARGIN is far above that and far below anything a radius shows.
+prediction uses (Hung and Fithian, Annals of Statistics 2019); in the plural they do the same to arrays. scipy's
+inverse beta function is good to about 1e-14; MARGIN is far above that and far below anything a radius shows.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, TypeAlias
 
+import numpy as np
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
 from certus.errors import OptionError
+
+Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 MARGIN = 1e-12
 MOST_DRAWS = 10**11
@@ -25,6 +30,16 @@ def lower_bound(hits: int, draws: int, alpha: float) -> float:
     while bound > 0.0 and betainc(hits, draws - hits + 1, bound) > alpha:
         bound *= 1 - 1e-9
     return bound
+
+
+def lower_bounds(hits: Integers, draws: int, alpha: float) -> Floats:
+    """The lower bound of every number of hits, each distinct one computed once."""
+    distinct, places = np.unique(hits, return_inverse=True)
+    some, misses = distinct[distinct > 0], draws - distinct[distinct > 0]
+    bounds = np.asarray(betaincinv(some, misses + 1, alpha), dtype=np.float64) * (1 - MARGIN)
+    while (high := (bounds > 0.0) & (betainc(some, misses + 1, bounds) > alpha)).any():
+        bounds[high] *= 1 - 1e-9
+    return np.concatenate([np.zeros(len(distinct) - len(some)), bounds])[places].reshape(hits.shape)
 
 
 def upper_bound(hits: int, draws: int, alpha: float) -> float:
@@ -43,6 +58,14 @@ def tie_p_value(first: int, second: int) -> float:
     if draws == 0 or first == second:
         return 1.0
     return min(1.0, 2 * float(betainc(most, draws - most + 1, 0.5)) * (1 + MARGIN))
+
+
+def tie_p_values(first: Integers, second: Integers) -> Floats:
+    """The two-sided p-value of every pair."""
+    most, least = np.maximum(first, second), np.minimum(first, second)
+    # Where both are equal, and so both may be 0, there is nothing to compute.
+    tails = betainc(np.maximum(most, 1), least + 1, 0.5)
+    return np.where(most == least, 1.0, np.minimum(1.0, 2 * tails * (1 + MARGIN)))
 
 
 def best_lower_bound(draws: int, alpha: float) -> float:

@@ -25,11 +25,17 @@ Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes]
 Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
 
 ABSTAIN = -1
+EVERY = "every"  # the purpose of a stream that holds each case of a noise once: draw i is case i
 
 
 def batch_rows(shape: Sequence[int]) -> int:
-    """Rows of a batch unless said otherwise: 64 keep the cores busy; large images take 16, for the memory's sake."""
-    return 64 if math.prod(shape) <= 2**16 else 16
+    """Rows of a batch unless said otherwise.
+
+    64 keep the cores busy. Small images take 256, or handing batches to workers would cost as much as their network;
+    large ones 16, for the memory's sake.
+    """
+    size = math.prod(shape)
+    return 256 if size <= 2**10 else 64 if size <= 2**16 else 16
 
 
 class Stream(NamedTuple):
@@ -64,6 +70,9 @@ class Ballot(Protocol):
     def __call__(self, scores: Tensor) -> Tensor:
         """Scores [batch, classes] → int64 outcome numbers [batch, columns]."""
 
+    def close(self, scores: Tensor, share: float) -> Tensor:
+        """Whether an outcome [batch, columns] may change when every score does, by this share of the row's largest."""
+
 
 @dataclass(frozen=True)
 class TopClass:
@@ -74,6 +83,14 @@ class TopClass:
 
     def __call__(self, scores: Tensor) -> Tensor:
         return scores.argmax(dim=1, keepdim=True)
+
+    def close(self, scores: Tensor, share: float) -> Tensor:
+        import torch
+
+        if scores.shape[1] == 1:
+            return torch.zeros(len(scores), 1, dtype=torch.bool)
+        first, second = scores.topk(2, dim=1).values.unbind(dim=1)
+        return (first - second <= 2 * share * scores.abs().amax(dim=1)).unsqueeze(1)  # one falls, the other rises
 
 
 @dataclass(frozen=True)
@@ -112,6 +129,7 @@ class Evidence:
         """The label with the radius these bounds prove, or an abstention."""
         import torch
 
+        exact = self.alpha == 0.0  # every case was counted: nothing was left to chance
         abstention = Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
         if self.question is not None:
             proven = [radius for radius in self.question if noise.need(radius, dim) <= self.low]
@@ -120,19 +138,24 @@ class Evidence:
                 if proven
                 else abstention
             )
-        if not self.low > self.next_high:
+        if not (self.low > self.next_high or (exact and self.low == self.next_high)):
             return abstention
         bounds = torch.tensor([self.low, self.next_high], dtype=torch.float64)
-        # The bounds carry a margin far above the rounding of `radius`; the last step down makes that safe at any size.
-        radius = math.nextafter(float(noise.radius(bounds[0], bounds[1], dim)), -math.inf)
-        if not radius > 0.0:
+        radius = float(noise.radius(bounds[0], bounds[1], dim))
+        if not radius >= 0.0:
             return abstention
-        return Certificate(self.label, radius, noise.norm, self.alpha, "smoothing", self)
+        if not exact and noise.norm != "l0":  # whole numbers of coordinates, and of steps, are exact as they are
+            # The bounds carry a margin far above the rounding of `radius`; one step down makes that safe at any size.
+            radius = max(0.0, math.nextafter(radius, -math.inf))
+        return Certificate(self.label, radius, noise.norm, self.alpha, "deterministic" if exact else "smoothing", self)
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The label is constant in the open ball of this radius, or ABSTAIN with radius 0."""
+    """The label is constant in the open ball of this radius, or ABSTAIN with radius 0.
+
+    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise).
+    """
 
     label: int
     radius: float

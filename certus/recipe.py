@@ -44,11 +44,14 @@ class Question:
     sampling: Part | None = None  # none for a procedure that does its own counting
     value_range: tuple[float, float] | None = None
     image_size: int | None = None
+    start: int = 0  # the first index
 
     @property
     def fingerprint(self) -> str:
         """A hash of the question; places are left out."""
         settings = {key: value for key, value in dataclasses.asdict(self).items() if key not in PLACES}
+        if self.start == 0:
+            del settings["start"]  # runs from before there was a start keep their hash
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def differences(self, other: Question) -> list[str]:
@@ -68,6 +71,8 @@ class Means:
     workers: int = 1
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    # Of an ensemble: its members, rows it was given, members asked about them, rows that did not need all of them.
+    asked: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

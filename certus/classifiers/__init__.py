@@ -9,6 +9,9 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from certus import zoo
+from certus.classifiers import bundle, ensemble
+from certus.classifiers.composed import Composition, leaves, rebuilt
 from certus.errors import ModelError, OptionError, unknown
 
 if TYPE_CHECKING:
@@ -22,12 +25,16 @@ ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
 def load(spec: str | Path) -> Classifier:
-    """A checkpoint folder or weights file, `file.onnx`, or `package.module:callable` → classifier."""
-    text, path = str(spec), Path(spec)
+    """A checkpoint or ensemble folder, a weights file, `file.onnx`, `package.module:callable` or a name of the zoo."""
+    text, path = str(spec), zoo.located(spec)
     if path.suffix == ".onnx":
         from certus.classifiers.onnx import Onnx
 
         return Onnx(path)
+    if ensemble.is_ensemble(path):
+        return ensemble.load(path)
+    if bundle.is_bundle(path):
+        return bundle.load(path)
     if path.exists():
         from certus.classifiers.module import Module
         from certus.training.checkpoints import read_any
@@ -38,7 +45,8 @@ def load(spec: str | Path) -> Classifier:
 
         return wrap(resolve(text))
     raise ModelError(
-        f"model must be a checkpoint folder, a file.onnx, or package.module:callable; there is no '{text}'"
+        f"model must be a checkpoint folder, a file.onnx, package.module:callable or a name that `certus zoo` lists; "
+        f"there is no '{text}'{zoo.hint(text)}"
     )
 
 
@@ -52,7 +60,7 @@ def wrap(model: Any) -> Classifier:
 
     if isinstance(model, nn.Module):
         return Module(model)
-    if isinstance(model, Module | Onnx | Function):
+    if isinstance(model, Module | Onnx | Function | Composition):
         return model
     if not callable(model):
         raise ModelError(f"a model must be a torch module or a callable; got {type(model).__name__}")
@@ -69,34 +77,80 @@ class Ready(NamedTuple):
 
 
 def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads: int | None = None) -> Ready:
-    """Choose what runs the forward passes: on the CPU, ONNX Runtime where a network can be exported, else torch."""
-    import torch
+    """Choose what runs the forward passes: on the CPU, ONNX Runtime where a network can be exported, else torch.
 
-    from certus.classifiers import onnx
-    from certus.classifiers.module import Module
-
+    Of an ensemble every member is made fast by itself, then all of them share one arrangement of threads.
+    """
     name, _, device = engine.partition(":")
     if name not in ENGINES or (device and name != "torch"):
         raise unknown("engine", engine, ENGINES)
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be a positive whole number; got {threads}")
+    inside = leaves(classifier)
+    parts, workers = _arranged([_fast(leaf, example, engine, threads) for leaf in inside], example, threads)
+    if not isinstance(classifier, Composition):
+        return parts[0]._replace(workers=workers)
+    fast = {leaf: part.classifier for leaf, part in zip(inside, parts, strict=True)}
+    engines = {part.engine for part in parts}
+    shared = engines.pop() if len(engines) == 1 else "callable"  # each in its own way
+    note = "; ".join(dict.fromkeys(part.note for part in parts if part.note))
+    return Ready(rebuilt(classifier, fast.__getitem__, example), shared, note, workers)
+
+
+def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | None) -> Ready:
+    """One classifier on the engine that is best for it; ONNX Runtime with any number of threads."""
+    import torch
+
+    from certus.classifiers import onnx
+    from certus.classifiers.module import Module
+
     if isinstance(classifier, onnx.Onnx):
-        return _arranged(classifier, example, threads)
+        return Ready(
+            classifier, "onnxruntime", classifier.metadata.get("certus", "")
+        )  # a quantised one says its origin
     if threads is not None:
         torch.set_num_threads(threads)
     if not isinstance(classifier, Module):
         return Ready(classifier, "callable")
     try_once(classifier, example)
+    name, _, device = engine.partition(":")
     if engine == "auto" and torch.cuda.is_available():
         name, device = "torch", "cuda"
     if name == "torch" or torch.device(classifier.device).type != "cpu":
         return Ready(_on_torch(classifier, example, device or classifier.device), engine if device else "torch")
     try:
-        return _arranged(onnx.from_network(classifier.network, example), example, threads)
+        return Ready(onnx.from_network(classifier.network, example), "onnxruntime")
     except ModelError as error:
         if engine == "onnxruntime":
             raise
         return Ready(_on_torch(classifier, example, "cpu"), "torch", f"running on torch: {error}")
+
+
+def _arranged(parts: list[Ready], example: Tensor, threads: int | None) -> tuple[list[Ready], int]:
+    """ONNX Runtime with the arrangement of threads that is fastest here for the slowest network; batches at once."""
+    from certus.classifiers import arrange
+    from certus.classifiers.onnx import Onnx
+
+    networks = [part.classifier for part in parts if isinstance(part.classifier, Onnx)]
+    total = threads or arrange.cores()
+    best = arrange.Arrangement(1, total)
+    if networks and len(networks) == len(parts):  # others may not like another thread
+        best = arrange.fastest(_slowest(networks, example, total), example, total)
+    arranged = [
+        part._replace(classifier=part.classifier.with_threads(best.threads))
+        if isinstance(part.classifier, Onnx)
+        else part
+        for part in parts
+    ]
+    return arranged, best.workers
+
+
+def _slowest(networks: list[Onnx], example: Tensor, total: int) -> Onnx:
+    from certus.classifiers import arrange
+
+    if len(networks) == 1:
+        return networks[0]
+    return min(networks, key=lambda network: arrange.speed(network, example, arrange.Arrangement(1, total), 0.0))
 
 
 def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
@@ -108,15 +162,6 @@ def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
-
-
-def _arranged(classifier: Onnx, example: Tensor, threads: int | None) -> Ready:
-    """ONNX Runtime with the arrangement of threads that is fastest here."""
-    from certus.classifiers import arrange
-
-    best = arrange.fastest(classifier, example, threads or arrange.cores())
-    made_of = classifier.metadata.get("certus", "")  # a quantised network says what it was made of
-    return Ready(classifier.with_threads(best.threads), "onnxruntime", made_of, best.workers)
 
 
 def try_once(classifier: Classifier, example: Tensor) -> None:
@@ -131,8 +176,12 @@ def try_once(classifier: Classifier, example: Tensor) -> None:
 
 
 def digest(spec: str | Path) -> str:
-    """A hash of what a model is: weights and architecture, the ONNX file, or the source file of a callable."""
-    path = Path(spec)
+    """A hash of what a model is: weights and architecture, the ONNX file, the source of a callable, or its members."""
+    path = zoo.located(spec)
+    if ensemble.is_ensemble(path):
+        return ensemble.read(path).digest
+    if bundle.is_bundle(path):
+        return bundle.read(path).digest
     if path.is_dir():
         files = [path / "config.json", path / "weights.safetensors"]
     elif path.exists():

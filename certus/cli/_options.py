@@ -14,17 +14,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from certus.classifiers import Ready
-    from certus.contracts import Sampling
+    from certus.contracts import Noise, Sampling
     from certus.data import Inputs
     from certus.engine.cluster import Cluster
     from certus.recipe import Part, Question, Recipe
 
-Model = Annotated[str, typer.Argument(help="Checkpoint folder, file.onnx, or package.module:callable.")]
+Model = Annotated[
+    str, typer.Argument(help="Checkpoint or ensemble folder, file.onnx, zoo name, or package.module:callable.")
+]
 Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
 Sigma = Annotated[float, typer.Option(help="Standard deviation of the Gaussian noise, inputs in [0,1].")]
+AnySigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
+NoiseName = Annotated[str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")]
 Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
+Start = Annotated[int, typer.Option(help="Begin at this index.")]
 Split = Annotated[str, typer.Option(help="Which split of the data.")]
 Batch = Annotated[int | None, typer.Option(help="Rows a forward pass.  [default: 64; 16 for large images]")]
 Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
@@ -46,11 +51,13 @@ class Subset(NamedTuple):
     max: int
     value_range: str | None
     image_size: int | None
+    start: int = 0
 
     def load(self) -> Inputs:
         from certus.data import load
 
-        return load(self.data, self.split, self.skip, self.max, parse_range(self.value_range), self.image_size)
+        value_range = parse_range(self.value_range)
+        return load(self.data, self.split, self.skip, self.max, value_range, self.image_size, self.start)
 
 
 def parse_range(text: str | None) -> tuple[float, float] | None:
@@ -91,14 +98,18 @@ def question_of(
         seed=seed,
         value_range=parse_range(subset.value_range),
         image_size=subset.image_size,
+        start=subset.start,
     )
 
 
 def prepare(model: str, inputs: Inputs, engine: str, threads: int | None) -> Ready:
     """Load a model and make it ready for these inputs; say so in one line when it is not the fastest way."""
     from certus.classifiers import load, ready
+    from certus.ensembles.holdout import refuse_used
 
-    prepared = ready(load(model), inputs.tensor(0), engine, threads)
+    loaded = load(model)
+    refuse_used(model, inputs)
+    prepared = ready(loaded, inputs.tensor(0), engine, threads)
     if prepared.note:
         print(f"certus: {prepared.note}", file=sys.stderr)
     return prepared
@@ -170,7 +181,7 @@ def sampling_of(
     asked = parse_radii(radius, radii)
     name = name or ("spending" if asked else "fixed")
     fields = {field.name for field in dataclasses.fields(catalog.find("sampling", name)[0])}
-    options: dict[str, Any] = {"alpha": alpha, **_named(settings or [])}
+    options: dict[str, Any] = {**({"alpha": alpha} if "alpha" in fields else {}), **named(settings)}
     if n is not None and "n" not in fields:
         raise OptionError(f"--n is the number of draws of fixed and runner_up; {name} takes --set cap=… instead")
     if asked and "radii" not in fields:
@@ -179,6 +190,28 @@ def sampling_of(
     options |= {"radii": asked} if "radii" in fields else {}
     sampling: Sampling = catalog.build("sampling", name, options)
     return sampling
+
+
+def noise_of(name: str, sigma: float | None, settings: list[str] | None) -> tuple[Noise, list[str]]:
+    """The noise that these options ask for, and those of the settings that are not its own."""
+    from certus import catalog
+
+    fields = {field.name for field in dataclasses.fields(catalog.find("noise", name)[0])}
+    own = [setting for setting in settings or [] if setting.partition("=")[0] in fields]
+    if sigma is not None and "sigma" not in fields:
+        takes = " and ".join(f"--set {field}=…" for field in sorted(fields))
+        raise OptionError(f"--sigma is no option of {name} noise, which takes {takes}; got {sigma}")
+    options = {**named(own), **({} if sigma is None else {"sigma": sigma})}
+    noise: Noise = catalog.build("noise", name, options)
+    return noise, [setting for setting in settings or [] if setting not in own]
+
+
+def say_noise(noise: Any) -> str:
+    """A noise and its options in words."""
+    from certus.recipe import describe
+
+    part = describe(noise)
+    return f"{part.pop('name')} noise ({noise.norm}), " + ", ".join(f"{name} {value:g}" for name, value in part.items())
 
 
 def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
@@ -193,9 +226,9 @@ def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
         raise OptionError(f"--radii must be numbers with commas between; got '{radii}'") from error
 
 
-def _named(settings: list[str]) -> dict[str, Any]:
+def named(settings: list[str] | None) -> dict[str, Any]:
     """`name=value` words as options."""
-    pairs = [setting.partition("=") for setting in settings]
+    pairs = [setting.partition("=") for setting in settings or []]
     for name, equals, _ in pairs:
         if not equals or not name:
             raise OptionError(f"--set must be name=value; got '{name}'")
@@ -208,5 +241,10 @@ def say_summary(folder: Path) -> None:
     from certus.report.tables import text_table
     from certus.runs.store import read
 
-    print(text_table([figures(read(folder))]))
+    record = read(folder)
+    print(text_table([figures(record)]))
+    asked = record.settings["means"].get("asked")
+    if asked and asked["early"]:
+        share = f"{asked['asked'] / asked['rows']:.2f} of {asked['members']}"
+        print(f"members asked a draw: {share}; {asked['early'] / asked['rows']:.1%} of draws did not need all")
     print(f"kept in {folder}; next: certus verify {folder}, certus report {folder} --html report.html")

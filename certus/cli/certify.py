@@ -31,6 +31,7 @@ def command(
     alpha: o.Alpha = 0.001,
     skip: o.Skip = 1,
     max: o.Max = -1,
+    start: o.Start = 0,
     split: o.Split = "test",
     seed: o.Seed = 0,
     batch: o.Batch = None,
@@ -58,7 +59,7 @@ def command(
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
     print(f"certus: {scheme.check(noise, 0)}", file=sys.stderr)
-    subset = o.Subset(data, split, skip, max, range, image_size)
+    subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
     parts = describe(noise), describe(procedure), describe(scheme)

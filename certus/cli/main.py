@@ -17,7 +17,10 @@ from certus import __version__
 from certus.errors import CertusError
 
 # In the order a newcomer meets them. A command is a file of this folder: `command` is its function, `app` its group.
-COMMANDS = ("demo", "data", "train", "plan", "certify", "predict", "verify", "report", "export", "quantise")
+COMMANDS = (
+    "demo", "data", "zoo", "train", "ensemble", "plan", "certify", "predict", "verify", "report", "export",
+    "export-onnx", "quantise", "aces",
+)  # fmt: skip
 
 INTERRUPTED = 130
 
@@ -44,7 +47,7 @@ def _top(
 
 
 for _name in COMMANDS:
-    _module = importlib.import_module(f"certus.cli.{_name}")
+    _module = importlib.import_module(f"certus.cli.{_name.replace('-', '_')}")
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_name)
     else:

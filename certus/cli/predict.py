@@ -19,6 +19,7 @@ def command(
     alpha: o.Alpha = 0.001,
     skip: o.Skip = 1,
     max: o.Max = -1,
+    start: o.Start = 0,
     split: o.Split = "test",
     seed: o.Seed = 0,
     batch: o.Batch = None,
@@ -42,7 +43,7 @@ def command(
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
-    subset = o.Subset(data, split, skip, max, range, image_size)
+    subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(noise), describe(procedure), None, seed)

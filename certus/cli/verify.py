@@ -29,9 +29,8 @@ def command(
     if redraw < 0:
         raise OptionError(f"--redraw must be 0 or more; got {redraw}")
     question = Recipe.read(run / "recipe.toml").question
-    inputs = load_data(
-        data or question.data, question.split, question.skip, question.max, question.value_range, question.image_size
-    )
+    place, subset = data or question.data, (question.split, question.skip, question.max)
+    inputs = load_data(place, *subset, question.value_range, question.image_size, question.start)
     spec = model or question.model
     loaded = load(spec)
     problems = check_files(question, inputs, digest(spec))

@@ -81,14 +81,13 @@ class Local:
     def _next_batch(self, alive: list[Waiting], queue: Iterator[Job]) -> list[Segment]:
         """The next full batch, beginning new jobs where those alive cannot fill one; empty when all is handed out."""
         more = True
-        while more and len(alive) < MOST_ALIVE and full_kind(alive, self._rows(alive)) is None:
+        while more and len(alive) < MOST_ALIVE and full_kind(alive, self._rows) is None:
             job = next(queue, None)
             if more := job is not None:
                 alive.append(Waiting(job, next(job.steps)))
                 self._settle(alive[-1])
-        rows = self._rows(alive)
-        kind = full_kind(alive, rows) or next((waiting.kind for waiting in alive if waiting.rows), None)
-        return pack(alive, kind, rows) if kind is not None else []
+        first = full_kind(alive, self._rows) or next((waiting for waiting in alive if waiting.rows), None)
+        return pack(alive, first.kind, self._rows(first)) if first is not None else []
 
     def _answer(self, done: Done, alive: list[Waiting]) -> Iterator[Outcome]:
         """Bring a batch's counts to their procedures; outcomes of those that are finished."""
@@ -106,14 +105,12 @@ class Local:
                     alive.remove(waiting)
                     yield outcome
 
-    def _rows(self, alive: list[Waiting]) -> int:
-        """Rows of a batch: the asked number, or the one a fixed shape dictates."""
-        if not alive:
-            return 1
-        settled = self._settled.get(id(alive[0].draw.source.classifier))
+    def _rows(self, waiting: Waiting) -> int:
+        """Rows of a batch of such jobs: the asked number, or the one that a fixed shape of the network dictates."""
+        settled = self._settled.get(id(waiting.draw.source.classifier))
         if settled and isinstance(settled.call, FixedShape):
             return settled.call.rows
-        return self.batch or batch_rows(alive[0].job.x.shape)
+        return self.batch or batch_rows(waiting.job.x.shape)
 
     def _execute(self, segments: list[Segment]) -> Done:
         """Noise → scores → counts for one batch."""
@@ -124,7 +121,7 @@ class Local:
         with torch.inference_mode():
             start = time.perf_counter()
             try:
-                buffer = self._fill(segments, self._rows([segments[0].waiting]))
+                buffer = self._fill(segments, self._rows(segments[0].waiting))
                 noise_done = time.perf_counter()
                 # Always the whole buffer: a last, partial batch then has the shape of every other.
                 scores = check_scores(settled.call(buffer), len(buffer))

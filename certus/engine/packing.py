@@ -7,9 +7,9 @@ in a crash; new inputs are begun only when those alive cannot fill a batch.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,13 +76,13 @@ class Segment(NamedTuple):
     rows: int
 
 
-def full_kind(alive: Sequence[Waiting], batch: int) -> Any:
-    """The oldest kind that can fill a whole batch; None if there is none."""
+def full_kind(alive: Sequence[Waiting], batch: Callable[[Waiting], int]) -> Waiting | None:
+    """A job of the oldest kind that can fill a batch of its rows; None if there is none."""
     rows: dict[Hashable, int] = {}
     for waiting in alive:
         rows[waiting.kind] = rows.get(waiting.kind, 0) + waiting.rows
-        if rows[waiting.kind] >= batch:
-            return waiting.kind
+        if rows[waiting.kind] >= batch(waiting):
+            return waiting
     return None
 
 

@@ -29,6 +29,8 @@ class Certify:
         if self.against not in AGAINST:
             raise unknown("against of certify", self.against, AGAINST)
         check_draws(self.n0, "n0", "certify")
+        if self.against == "guess" and self.sampling.alpha == 0.0:
+            object.__setattr__(self, "against", "leader")  # where every case is counted, there is nothing to guess
         if self.against == "leader" and not self.sampling.follows_leader:
             raise OptionError(
                 "sampling must be one that can follow the leading class (spending, anytime); "

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from certus.bounds import check_alpha, check_draws, tie_p_value
-from certus.contracts import ABSTAIN, Certificate, Draw, Evidence, Source, Steps
+from certus.contracts import Certificate, Draw, Source, Steps
 from certus.errors import OptionError
+from certus.procedures._compose import as_votes, predicted
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,4 @@ class Predict:
 
     def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
         counts = yield Draw(source, self.n, purpose="predict")
-        votes = counts[0]
-        # Stable order: of equal counts the lower class number comes first. A lone class runs against nobody.
-        leaders = np.argsort(-votes, kind="stable")[:2]
-        first, second = int(votes[leaders[0]]), int(votes[leaders[1]]) if len(leaders) > 1 else 0
-        # Two-sided, because the winner was chosen by looking.
-        label = int(leaders[0]) if tie_p_value(first, second) <= self.alpha else ABSTAIN
-        evidence = Evidence(label, (tuple(int(vote) for vote in votes),), self.n, 0.0, 1.0, self.alpha)
-        return Certificate(label, 0.0, source.noise.norm, self.alpha, "none", evidence)
+        return predicted(as_votes(counts[0]), self.alpha, source.noise)

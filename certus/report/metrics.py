@@ -137,13 +137,13 @@ def lows(record: Record) -> tuple[float, ...] | None:
 
 
 def default_radii(records: Iterable[Record]) -> list[float]:
-    """0, 0.25, … up to the largest radius any record reached, right or wrong, and every radius asked for.
+    """0, 0.25, … (l0: 0, 1, …) up to the largest radius any record reached, right or wrong, and every radius asked for.
 
     Only the latter where no record looked for its largest radius: the others would repeat them.
     """
     records = [record for record in records if record.kind == "certify"]
     largest = max((row.radius for record in records for row in record.rows), default=0.0)
-    step = STEP
+    step = STEP if all(record.norm != "l0" for record in records) else 1.0
     while largest > step * MOST_STEPS:
         step *= 2.0
     questions = [asked(record).radii for record in records]

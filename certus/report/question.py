@@ -23,6 +23,7 @@ class Asked:
 
     radii: tuple[float, ...] | None = None  # rising; None: the largest radius was looked for
     against: str = "guess"  # or "leader", "labels"
+    counted: bool = False  # every case of the noise, instead of draws
 
     @property
     def kind(self) -> tuple[tuple[float, ...] | None, bool]:
@@ -33,12 +34,14 @@ class Asked:
     def words(self) -> tuple[str, ...]:
         """What a reader has to know before the figures; nothing for the usual question."""
         said = [*self._radii_words()]
+        if self.counted:
+            said.append("every case of the noise was counted: certificates are exact, without alpha")
         if self.against == "labels":
             said.append(
                 "another question was answered, whether the true label is certified: "
                 "the true label was tested, wrong labels are never reported"
             )
-        elif self.against == "leader":
+        elif self.against == "leader" and not self.counted:
             said.append("the leading class was tested: no draws were spent on choosing the class")
         return tuple(said)
 
@@ -62,8 +65,13 @@ class Asked:
 
 def asked(record: Record) -> Asked:
     """The question of a record; that of a log is the usual one."""
-    procedure, radii = part(record, "procedure"), part(record, "sampling").get("radii")
-    return Asked(tuple(float(radius) for radius in radii) if radii else None, str(procedure.get("against", "guess")))
+    procedure, sampling = part(record, "procedure"), part(record, "sampling")
+    radii = sampling.get("radii")
+    return Asked(
+        tuple(float(radius) for radius in radii) if radii else None,
+        str(procedure.get("against", "guess")),
+        sampling.get("name") == "exhaustive",
+    )
 
 
 def part(record: Record, name: str) -> Mapping[str, Any]:

@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certus.contracts import Certificate, Classifier, Draw, Job, Norm, Outcome, Source, Steps, Stream
+from certus.contracts import Certificate, Classifier, Draw, Job, Outcome, Source, Steps
 from certus.data import Inputs
 from certus.engine.local import Local
 from certus.errors import DataError, ModelError
+from certus.noise._silence import Silence
 from certus.recipe import Recipe, build, build_procedure
-from certus.runs.rows import Row
+from certus.runs.rows import UNCOUNTED, Row
 from certus.runs.store import Store
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from certus.engine.cluster import Cluster
-
-
-@dataclass(frozen=True)
-class Silence:
-    """No noise: how the base classifier is asked about the clean input, in the same batches."""
-
-    norm: Norm
-
-    def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
-        out[:] = x
-
-    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
-        return p_top * 0
-
-    def need(self, radius: float, dim: int) -> float:
-        return 1.0
 
 
 @dataclass(frozen=True)
@@ -67,10 +52,12 @@ def carry_out(
     question, means = recipe.question, recipe.means
     procedure = build_procedure(question)
     source = Source(classifier, build("noise", question.noise))
-    _refuse_labels(classifier, inputs)
+    if getattr(procedure, "labelled", True):
+        _refuse_labels(_base(classifier), inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
+    recipe = _continued(recipe, folder)
     with cluster.connected() if cluster else contextlib.nullcontext(), Store(folder, recipe) as store:
-        done = store.done()
+        done, before = store.done(), _asked(classifier)
         watcher.started(len(inputs), len(done), procedure.cap)
         if cluster is None:
             engine = Local(means.batch, question.seed, watcher.rows, means.workers)
@@ -82,7 +69,28 @@ def carry_out(
             store.add(row)
             watcher.finished(row.draws or 0)
         kept = tuple(dict.fromkeys([*means.notes, *notes]))
-        replace(recipe, means=replace(means, notes=kept)).write(folder / "recipe.toml")
+        asked = _sum(classifier, recipe.means.asked or {}, before)
+        replace(recipe, means=replace(means, notes=kept, asked=asked)).write(folder / "recipe.toml")
+
+
+def _continued(recipe: Recipe, folder: Path) -> Recipe:
+    """With what earlier attempts have counted of an ensemble's members; one that was killed has told nothing."""
+    path = folder / "recipe.toml"
+    return (
+        replace(recipe, means=replace(recipe.means, asked=Recipe.read(path).means.asked)) if path.exists() else recipe
+    )
+
+
+def _asked(classifier: Classifier) -> dict[str, int]:
+    """What an ensemble has counted so far, in rows of batches; empty for any other classifier."""
+    tally = getattr(classifier, "tally", None)
+    return {} if tally is None else {"rows": tally.rows, "asked": tally.asked, "early": tally.early}
+
+
+def _sum(classifier: Classifier, earlier: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int] | None:
+    """Earlier attempts and this one together; None where nothing was counted, as in workers elsewhere."""
+    total = {key: earlier.get(key, 0) + now - before[key] for key, now in _asked(classifier).items()}
+    return {"members": len(getattr(classifier, "members", ())), **total} if total.get("rows") else None
 
 
 def _elsewhere(
@@ -107,13 +115,19 @@ def job(procedure: Any, source: Source, index: int, x: Tensor, truth: int) -> Jo
 def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:
     """The procedure, then the base classifier's own answer: the engine must meet the classifier on noisy inputs."""
     certificate = yield from steps
-    clean = yield Draw(replace(source, noise=Silence(source.noise.norm)), 1, purpose="clean")
+    clean = yield Draw(Source(_base(source.classifier), Silence(source.noise)), 1, purpose="clean")
     return int(clean[0].argmax()), certificate
+
+
+def _base(classifier: Classifier) -> Classifier:
+    """The network that answers with classes; of a composition the one that stands for it."""
+    base: Classifier = getattr(classifier, "base", classifier)
+    return base
 
 
 def _row(outcome: Outcome, label: int) -> Row:
     clean, certificate = outcome.result
-    draws = sum(answer.draws for answer in outcome.answers if answer.purpose != "clean")
+    draws = sum(answer.draws for answer in outcome.answers if answer.purpose not in UNCOUNTED)
     return Row(
         outcome.index,
         label,

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from certus.contracts import Answer, Norm
 
+UNCOUNTED = ("clean", "core")  # purposes of looks at an input without noise, which are no draws
+
 
 @dataclass(frozen=True)
 class Row:

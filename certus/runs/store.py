@@ -22,6 +22,7 @@ from certus.files import writing
 from certus.recipe import Question, Recipe, build
 from certus.runs.rows import Record, Row
 
+MODEL = "model"  # the folder of a run's composition, where it was made for that run
 APPLICATION = 0x63657274  # "cert": marks the database as ours
 COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "answers")
 SCHEMA = """
@@ -31,6 +32,7 @@ CREATE TABLE IF NOT EXISTS certificates (
 ) STRICT;
 CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
 """
+MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
 
 
@@ -44,7 +46,7 @@ class Store:
         self._committed = time.monotonic()
 
     def __enter__(self) -> Self:
-        _refuse_strangers(self.folder)
+        refuse_strangers(self.folder)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = (self.folder / "lock").open("w")
@@ -101,7 +103,9 @@ def read(folder: Path) -> Record:
     if fingerprint != recipe.question.fingerprint:
         raise RunError(f"recipe.toml of {folder} must be the one its rows were made with; it has been changed")
     norm: Norm = build("noise", recipe.question.noise).norm
-    kind: Literal["certify", "predict"] = "predict" if recipe.question.procedure["name"] == "predict" else "certify"
+    kind: Literal["certify", "predict"] = (
+        "predict" if str(recipe.question.procedure["name"]).endswith("predict") else "certify"
+    )
     settings = {"question": _table(recipe.question), "means": _table(recipe.means)}
     return Record(folder.name, kind, tuple(map(_row, found)), settings, recipe.question.inputs, norm)
 
@@ -114,7 +118,7 @@ def _table(value: Any) -> dict[str, Any]:
 
 def _values(row: Row) -> tuple[Any, ...]:
     answers = [
-        [purpose, draws, len(counts[0]), [[[i, votes] for i, votes in enumerate(column) if votes] for column in counts]]
+        [purpose, draws, len(counts[0]), [_sparse(column) for column in counts]]
         for purpose, draws, counts in row.answers
     ]
     return (
@@ -135,9 +139,22 @@ def _row(values: tuple[Any, ...]) -> Row:
     return Row(index, label, predicted, radius, draws, seconds, clean, low, answers)
 
 
-def _dense(pairs: list[list[int]], outcomes: int) -> tuple[int, ...]:
+def _sparse(column: tuple[int, ...]) -> list[Any]:
+    """Pairs of outcome and votes; of a histogram its first outcome, then all votes to the last one that has any."""
+    pairs = [[i, votes] for i, votes in enumerate(column) if votes]
+    if len(pairs) < MANY or pairs[-1][0] - pairs[0][0] >= 2 * len(pairs):
+        return pairs
+    return [pairs[0][0], *column[pairs[0][0] : pairs[-1][0] + 1]]
+
+
+def _dense(stored: list[Any], outcomes: int) -> tuple[int, ...]:
     counts = [0] * outcomes
-    for outcome, votes in pairs:
+    if stored and isinstance(stored[0], int):
+        counts[stored[0] : stored[0] + len(stored) - 1] = stored[1:]
+        if len(counts) > outcomes:
+            raise IndexError("a histogram is too long")
+        return tuple(counts)
+    for outcome, votes in stored:
         counts[outcome] = votes
     return tuple(counts)
 
@@ -178,12 +195,15 @@ def _refuse_foreign(path: Path, connection: sqlite3.Connection, empty_is_ours: b
         raise RunError(f"{path} must be a database of certus; got another one")
 
 
-def _refuse_strangers(folder: Path) -> None:
+def refuse_strangers(folder: Path) -> None:
+    """A folder that holds something else is not written into; MODEL may come before the run itself."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} must be a folder for a run; got a file")
     if folder.is_dir() and not (folder / "recipe.toml").exists():
         others = [
-            p.name for p in folder.iterdir() if p.name != "lock" and not p.name.startswith((".recipe", "certificates"))
+            p.name
+            for p in folder.iterdir()
+            if p.name not in ("lock", MODEL) and not p.name.startswith((".recipe", "certificates"))
         ]
         if others:
             raise RunError(f"{folder} must be a run or a new folder; it holds other things, such as {others[0]}")

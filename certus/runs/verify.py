@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from certus.contracts import Certificate, Classifier, Draw, Noise, Source, Stream
+from certus.contracts import Answer, Certificate, Classifier, Draw, Source, Stream
 from certus.data import Inputs
 from certus.errors import RunError
 from certus.recipe import Question, Recipe, build, build_procedure
-from certus.runs.rows import Row
+from certus.runs.replay import replay
+from certus.runs.rows import UNCOUNTED, Row
 from certus.runs.store import read
 
 ROWS = 64
-# Two scores closer than this share of the largest may change places when the arithmetic's order changes.
-CLOSE = 1e-4
+# By this share of the largest, scores may move when the arithmetic's order changes.
+CLOSE = 5e-5
 
 
 @dataclass
@@ -49,23 +50,23 @@ def verify(
     record = read(folder)
     question = Recipe.read(folder / "recipe.toml").question
     findings = Findings(rows=len(record.rows))
-    procedure, noise = build_procedure(question), build("noise", question.noise)
+    procedure, source = build_procedure(question), Source(classifier, build("noise", question.noise))
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     dim = int(np.prod(inputs.shape))
     for row in record.rows:
         if labels.get(row.index) != row.label:
             findings.problems.append(f"input {row.index}: label {row.label} is not the data's {labels.get(row.index)}")
-        findings.problems += [f"input {row.index}: {problem}" for problem in recompute(row, procedure, noise, dim)]
+        findings.problems += [f"input {row.index}: {problem}" for problem in recompute(row, procedure, source, dim)]
     known = [row for row in record.rows if row.index in labels]
     sample = random.Random(seed).sample(known, min(redraw, len(known)))
     total = sum(row.draws or 0 for row in sample)
     for row in sample:
         x = inputs.tensor(inputs.indices.tolist().index(row.index))
-        _redraw(row, x, question, noise, classifier, findings, lambda: advance(findings.votes, total))
+        _redraw(row, x, procedure, source, question.seed, findings, lambda: advance(findings.votes, total))
     return findings
 
 
-def recompute(row: Row, procedure: Any, noise: Noise, dim: int) -> list[str]:
+def recompute(row: Row, procedure: Any, source: Source, dim: int) -> list[str]:
     """Replay the stored answers through the procedure, and hold label, radius and bound against the row."""
     problems = [
         f"{sum(column)} votes in {answer.draws} {answer.purpose} draws"
@@ -74,7 +75,7 @@ def recompute(row: Row, procedure: Any, noise: Noise, dim: int) -> list[str]:
         if sum(column) != answer.draws
     ]
     try:
-        certificate = _replay(row, procedure, noise, dim)
+        certificate, _ = replay(row, procedure, source, dim)
     except RunError as error:
         return [*problems, str(error)]
     if certificate.label != row.predicted:
@@ -82,8 +83,9 @@ def recompute(row: Row, procedure: Any, noise: Noise, dim: int) -> list[str]:
     # Another platform's special functions may differ in the last digits; a radius may never be larger.
     if not abs(certificate.radius - row.radius) <= 1e-9 * max(row.radius, 1e-9):
         problems.append(f"counts give radius {certificate.radius!r}; the row says {row.radius!r}")
-    problems += _tail(certificate)
-    draws = sum(answer.draws for answer in row.answers if answer.purpose != "clean")
+    for part in (certificate, *certificate.parts):
+        problems += _tail(part)
+    draws = sum(answer.draws for answer in row.answers if answer.purpose not in UNCOUNTED)
     if draws != row.draws:
         problems.append(f"answers hold {draws} draws; the row says {row.draws}")
     return problems
@@ -101,84 +103,56 @@ def _tail(certificate: Certificate) -> list[str]:
     return [] if tail <= evidence.alpha * (1 + 1e-9) else [f"the bound {evidence.low} has error {tail}, above alpha"]
 
 
-def _replay(row: Row, procedure: Any, noise: Noise, dim: int) -> Certificate:
-    """Run the procedure on stored answers instead of a network."""
-    answers = [answer for answer in row.answers if answer.purpose != "clean"]
-    steps = procedure(Source(_no_network, noise), dim, row.label)
-    asked: Draw = next(steps)
-    for answer in answers:
-        if (asked.purpose, asked.draws) != (answer.purpose, answer.draws):
-            raise RunError(
-                f"{answer.draws} {answer.purpose} draws are stored where {asked.draws} {asked.purpose} belong"
-            )
-        try:
-            asked = steps.send(np.array(answer.counts, dtype=np.int64))
-        except StopIteration as end:
-            certificate: Certificate = end.value
-            return certificate
-    raise RunError(f"answers end where {asked.draws} {asked.purpose} draws should follow")
-
-
-def _no_network(x: Any) -> Any:
-    raise RunError("a replay must not ask the network")
-
-
 def _redraw(
-    row: Row,
-    x: Any,
-    question: Question,
-    noise: Noise,
-    classifier: Classifier,
-    findings: Findings,
-    advance: Callable[[], None],
+    row: Row, x: Any, procedure: Any, source: Source, seed: int, findings: Findings, advance: Callable[[], None]
 ) -> None:
-    """Draw every answer of a row again and compare the counts."""
+    """Draw every answer of a row again, from the source that the procedure asks, and compare the counts."""
     first: dict[str, int] = {}
     findings.redrawn += 1
-    for answer in row.answers:
+    try:
+        _, asked = replay(row, procedure, source, x.numel())
+    except RunError:
+        return  # said already, where the row was recomputed
+    for draw, answer in asked:
         start = first.get(answer.purpose, 0)
         first[answer.purpose] = start + answer.draws
-        if answer.purpose == "clean":
-            continue
-        stream = Stream(question.seed, row.index, answer.purpose)
-        counts, close = _count_again(classifier, noise, x, stream, start, answer, findings, advance)
-        moved = int(np.abs(counts - np.array(answer.counts[0])).sum()) // 2
-        if moved > close:
-            findings.problems.append(
-                f"input {row.index}: {moved} of {answer.draws} {answer.purpose} votes differ when drawn again, "
-                f"{close} of them explained by scores equal up to rounding"
-            )
-        findings.explained += min(moved, close)
+        counts, close = _count_again(draw, x, Stream(seed, row.index, answer.purpose), start, answer, findings, advance)
+        moved = np.abs(counts - np.array(answer.counts)).sum(axis=1) // 2
+        for column, (votes, calls) in enumerate(zip(moved.tolist(), close.tolist(), strict=True)):
+            if votes > calls:
+                where = f"{answer.purpose} votes" if column == 0 else f"{answer.purpose} votes in column {column + 1}"
+                findings.problems.append(
+                    f"input {row.index}: {votes} of {answer.draws} {where} differ when drawn again, "
+                    f"{calls} of them explained by scores equal up to rounding"
+                )
+            findings.explained += min(votes, calls)
 
 
 def _count_again(
-    classifier: Classifier,
-    noise: Noise,
+    draw: Draw,
     x: Any,
     stream: Stream,
     start: int,
-    answer: Any,
+    answer: Answer,
     findings: Findings,
     advance: Callable[[], None],
-) -> tuple[Any, int]:
-    """Votes of the same draws, and how many of them are close calls."""
+) -> tuple[Any, Any]:
+    """Votes [columns, outcomes] of the same draws, and how many in each column are close calls."""
     import torch
 
-    counts = np.zeros(len(answer.counts[0]), dtype=np.int64)
-    close = 0
+    source, outcomes = draw.source, len(answer.counts[0])
+    counts = np.zeros((len(answer.counts), outcomes), dtype=np.int64)
+    close = np.zeros(len(answer.counts), dtype=np.int64)
     batch = torch.zeros(ROWS, *x.shape)
     for at in range(start, start + answer.draws, ROWS):
         rows = min(ROWS, start + answer.draws - at)
-        noise.fill(batch[:rows], x, stream, at)
-        scores = classifier(batch)[:rows]
-        if scores.shape[1] != len(counts):
-            raise RunError(
-                f"the model must have {len(counts)} classes, as when the run was made; got {scores.shape[1]}"
-            )
-        counts += np.bincount(scores.argmax(1).numpy(), minlength=len(counts))
-        if scores.shape[1] > 1:
-            top = scores.topk(2, dim=1).values
-            close += int((top[:, 0] - top[:, 1] <= CLOSE * scores.abs().amax(1)).sum())
+        source.noise.fill(batch[:rows], x, stream, at)
+        scores = source.classifier(batch)[:rows]
+        if source.ballot.outcomes(scores.shape[1]) != outcomes:
+            raise RunError(f"the model must have {outcomes} classes, as when the run was made; got {scores.shape[1]}")
+        votes = source.ballot(scores).numpy()
+        counts += np.stack([np.bincount(column, minlength=outcomes) for column in votes.T])
+        close += source.ballot.close(scores, CLOSE).numpy().sum(axis=0)
         findings.votes += rows
         advance()
     return counts, close

@@ -119,6 +119,6 @@ def needs(
         if cap < (least := fewest(p0)):
             raise OptionError(
                 f"{whose} must allow at least {least} draws to certify radius {radius:g}; its cap is {cap} "
-                "(raise the cap, or take a larger sigma or alpha)"
+                "(raise the cap, or take a wider noise or a larger alpha)"
             )
     return found

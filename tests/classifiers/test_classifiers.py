@@ -99,10 +99,7 @@ def test_a_frozen_batch_size_is_served(tmp_path):
     ("spec", "message"),
     [
         ("nowhere.onnx", "must be an ONNX file; there is no such file"),
-        (
-            "nowhere",
-            "model must be a checkpoint folder, a file.onnx, or package.module:callable; there is no 'nowhere'",
-        ),
+        ("nowhere", "or a name that `certus zoo` lists; there is no 'nowhere'"),
         ("linear:absent", "model must name a callable that can be imported"),
         ("no_such_module:f", "model must name a callable that can be imported"),
         ("linear:not_callable", "model must name a callable; 'linear:not_callable' is of type int"),

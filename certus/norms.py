@@ -1,0 +1,31 @@
+"""Sound conversions of a radius from one norm to another.
+
+A ball of radius r in norm q lies inside the ball of radius R in norm p when r = R/d^max(0, 1/p − 1/q), since
+‖δ‖_p ≤ d^max(0, 1/p − 1/q)·‖δ‖_q for δ of d coordinates, with equality for some δ: no larger r would do. So an l2
+radius R is R/√d in l∞ and R in l1. Nothing follows from an l0 radius: a step of any length may touch every coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+
+from certus.contracts import Norm
+from certus.errors import OptionError, unknown
+
+ORDERS: dict[Norm, float] = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
+
+
+def converted(radius: float, held: Norm, wanted: Norm, dim: int) -> float:
+    """The largest radius in the wanted norm whose ball lies inside the given ball, rounded down."""
+    if held == wanted:
+        return radius
+    for norm in (held, wanted):
+        if norm not in ORDERS:
+            raise unknown("norm of a radius to convert", norm, ORDERS)
+    if dim < 1:
+        raise OptionError(f"dim of a radius to convert must be at least 1; got {dim}")
+    power = max(0.0, 1 / ORDERS[held] - 1 / ORDERS[wanted])
+    if power == 0.0:
+        return radius
+    # The step down is larger than what the power and the quotient can have rounded up.
+    return max(0.0, radius / math.pow(dim, power) * (1 - 1e-15))

@@ -1,0 +1,76 @@
+"""`certus zoo`, and its names as models of other commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from certus import zoo
+from certus.cli.main import run
+from certus.recipe import Recipe
+
+NAMES = list(zoo.networks())
+
+
+@pytest.fixture
+def certus(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_the_list_has_a_line_for_each_with_its_figures(certus):
+    code, out, _ = certus("zoo")
+    lines = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
+    assert code == 0 and set(NAMES) <= set(lines)
+    for name, network in zoo.networks().items():
+        data, sigma, objective, acr, *shares, size, unit = lines[name][1:]
+        settings = network.config["settings"]
+        assert (data, float(sigma), objective) == (settings["data"], settings["sigma"], settings["objective"])
+        assert 0.0 <= network.measured.acr - float(acr) < 0.001  # rounded down
+        assert [float(share) for share in shares] == pytest.approx(
+            [100 * network.measured.certified_accuracy[radius] for radius in ("0", "0.25", "0.5", "0.75")], abs=0.1
+        )
+        assert unit == "kB" and abs(float(size) - network.size / 1000) <= 0.5
+    assert "n = 10,000, alpha = 0.001" in out and "500 inputs" in out
+
+
+def test_one_network_is_told_whole(certus):
+    network = zoo.networks()[NAMES[0]]
+    code, out, _ = certus("zoo", NAMES[0])
+    assert code == 0 and all(digest in out for digest in network.sha256.values())
+    for words in (network.about, network.command, network.measured.command, str(network.folder)):
+        assert words in out.splitlines()[[words in line for line in out.splitlines()].index(True)]
+
+
+def test_an_unknown_name_is_one_line_with_a_suggestion(certus):
+    code, _, err = certus("zoo", NAMES[0] + "0")
+    assert code == 2 and f"did you mean '{NAMES[0]}'" in err and err.count("\n") == 1
+    code, _, err = certus("predict", NAMES[0] + "0", "--data", "digits", "--sigma", "0.25", "--out", "run")
+    assert code == 2 and f"did you mean '{NAMES[0]}' of the zoo" in err and err.count("\n") == 1
+
+
+def test_a_zoo_name_is_certified_and_verified(certus, tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "few.npz", x=rng.random((3, 3, 32, 32), dtype=np.float32), y=np.array([0, 1, 2]))
+    options = ["--data", "few.npz", "--sigma", "0.25", "--n", "50", "--threads", "1", "--out", "run"]
+    assert certus("certify", NAMES[0], *options)[0] == 0
+    assert Recipe.read(tmp_path / "run" / "recipe.toml").question.model == NAMES[0]
+    code, out, _ = certus("verify", "run")
+    assert code == 0 and "all as recorded" in out
+
+
+def test_the_list_does_not_wait_for_torch():
+    code = (
+        "import sys; from certus.cli.main import run; assert run(['zoo']) == 0;"
+        "heavy = {'torch', 'numpy', 'scipy', 'onnxruntime'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,0 +1,39 @@
+"""Conversions of a radius: the ball that is claimed lies inside the ball that was proven, and touches it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from certus.errors import OptionError
+from certus.norms import ORDERS, converted
+
+PAIRS = [(held, wanted) for held in ORDERS for wanted in ORDERS]
+
+
+@pytest.mark.parametrize(("held", "wanted"), PAIRS)
+@pytest.mark.parametrize("dim", [1, 2, 7, 3072])
+def test_the_claimed_ball_lies_inside_the_proven_one_and_touches_it(held, wanted, dim):
+    radius = converted(0.7, held, wanted, dim)
+    corners = [np.eye(dim)[0], np.ones(dim), np.random.default_rng(0).standard_normal(dim)]
+    lengths = [np.linalg.norm(c, ORDERS[held]) / np.linalg.norm(c, ORDERS[wanted]) * radius for c in corners]
+    assert max(lengths) <= 0.7 * (1 + 1e-12)
+    assert max(lengths) == pytest.approx(0.7, rel=1e-12)
+
+
+def test_l2_radii_in_linf_and_l1():
+    assert converted(0.5, "l2", "linf", 3072) == pytest.approx(0.5 / math.sqrt(3072), rel=1e-14)
+    assert converted(0.5, "l2", "linf", 3072) < 0.5 / math.sqrt(3072)
+    assert converted(0.5, "l2", "l1", 3072) == 0.5
+    assert converted(0.0, "l2", "linf", 10) == 0.0 and converted(math.inf, "l2", "linf", 10) == math.inf
+
+
+def test_l0_radii_stay_what_they_are():
+    assert converted(3.0, "l0", "l0", 10) == 3.0
+    for held, wanted in (("l0", "l2"), ("l2", "l0")):
+        with pytest.raises(OptionError, match="norm of a radius to convert must be one of l1, l2, linf; got 'l0'"):
+            converted(3.0, held, wanted, 10)
+    with pytest.raises(OptionError, match="dim of a radius to convert must be at least 1; got 0"):
+        converted(1.0, "l2", "linf", 0)

@@ -1,0 +1,84 @@
+"""zoo/add.py: from a finished training to an entry of the zoo, with nothing typed by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from pathlib import Path
+
+import pytest
+from test_shipped import settings_of
+
+from certus import zoo
+from certus.cli.main import run
+from certus.report.metrics import figures
+from certus.runs.store import read
+from certus.training.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def add():
+    spec = importlib.util.spec_from_file_location("zoo_add", ROOT / "zoo" / "add.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("settings", [
+    Settings("digits", "mlp"),
+    Settings("cifar10", "resnet8", "macer", 0.5, 8, 128, 0.01, drops=(3, 6), clip=1.0, ema=0.99, seed=4),
+    Settings("cifar10", "resnet8", epochs=9, schedule="one_cycle", warmup=2, augment="crop_flip"),
+    Settings("a b.npz", "resnet8", start="models/a", labels="l.npz", value_range=(0.0, 4.0), image_size=32),
+    Settings("digits", "digits_cnn", sigma_per_example=True, sigma_warmup=3, sigma_step=1e-3, sigma_draws=8),
+    Settings(
+        "digits", "digits_cnn", "smoothmix", 1 / 3,
+        arch_options={"width": 4, "mean": [0.25, 1.0]}, objective_options={"first_step": True, "step_size": 1e-05},
+    ),
+])  # fmt: skip
+def test_the_command_line_of_settings_gives_them_back(add, settings, monkeypatch):
+    command = shlex.join(add.training(settings.table(), "models/x"))
+    assert settings_of(command, monkeypatch) == (settings.table(), Path("models/x"))
+
+
+def test_settings_without_an_option_are_refused(add):
+    with pytest.raises(SystemExit, match=r"momentum of the training must be 0\.9"):
+        add.training(Settings("digits", "mlp", momentum=0.5).table(), "models/x")
+
+
+def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
+    name = "digits-mlp-consistency-3"
+    checkpoint, folder = tmp_path / name, tmp_path / "zoo"
+    folder.mkdir()
+    (folder / "zoo.toml").touch()
+    monkeypatch.setattr(zoo, "FOLDER", folder)
+    monkeypatch.chdir(tmp_path)
+    options = "--data digits --arch mlp --objective consistency --epochs 2 --seed 3 --set consistency=2"
+    assert run(["train", *options.split(), "--out", str(checkpoint)]) == 0
+
+    # In this process, where the zoo is the small one.
+    monkeypatch.setattr(add.subprocess, "run", lambda words, check: run(words[3:]))
+    monkeypatch.setattr(add, "DRAWS", 200)
+    monkeypatch.setattr("sys.argv", ["add.py", str(checkpoint), "--run", "run"])
+    add.main()
+
+    network = zoo.networks()[name]
+    network.verify()
+    assert network.about == "Reduced: 2 step epochs (published: 150), consistency 2 (published: 20.0)."
+    assert network.command == f"certus train {options} --threads 1 --out models/{name}"
+    found = figures(read(Path("run")), add.RADII)
+    assert network.measured.acr == found.acr and network.measured.inputs == found.inputs == 25
+    assert network.measured.certified_accuracy["0.5"] == found.certified_accuracy[0.5].value
+    assert (
+        network.measured.command
+        == f"certus certify {name} --data digits --sigma 0.25 --skip 20 --n 200 --out runs/{name}"
+    )
+
+
+def test_what_is_unfinished_or_misnamed_is_refused(add):
+    config = {"epoch": 2, "settings": Settings("digits", "mlp", epochs=3).table()}
+    with pytest.raises(SystemExit, match="must be finished; got epoch 2 of 3"):
+        add.check("digits-mlp-gaussian", config)
+    with pytest.raises(SystemExit, match="must begin with digits-mlp-gaussian"):
+        add.check("cifar10-mlp-gaussian", config | {"epoch": 3})

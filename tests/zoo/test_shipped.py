@@ -1,0 +1,148 @@
+"""The networks of the zoo are what zoo.toml says, load by name, and nothing else does."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from certus import catalog, zoo
+from certus.classifiers import digest, load
+from certus.cli import train
+from certus.cli.main import run
+from certus.errors import ModelError
+from certus.noise.gaussian import Gaussian
+
+NAMES = list(zoo.networks())
+MOST = 15e6  # bytes in all
+
+
+def settings_of(command, monkeypatch):
+    """The settings that a `certus train` command line stands for, without training."""
+    caught = []
+    monkeypatch.setattr(train, "_train", lambda settings, out, device: caught.append((settings.table(), out)))
+    assert run(shlex.split(command)[1:]) == 0
+    [(settings, out)] = caught
+    return settings, out
+
+
+def test_there_are_members_and_every_objective():
+    assert sum(name.startswith("cifar10-resnet8-gaussian-") for name in NAMES) >= 5
+    objectives = {zoo.networks()[name].config["settings"]["objective"] for name in NAMES}
+    assert objectives == {"gaussian", "consistency", "macer", "smoothadv", "advmacer", "smoothmix"}
+
+
+def test_the_table_and_the_folders_name_the_same_networks_and_are_small():
+    folders = sorted(path.name for path in zoo.FOLDER.iterdir() if (path / "weights.safetensors").exists())
+    assert folders == NAMES
+    files = {path.name for name in NAMES for path in (zoo.FOLDER / name).iterdir()}
+    assert files <= {"config.json", "weights.safetensors"}
+    assert sum(path.stat().st_size for path in zoo.FOLDER.rglob("*") if path.is_file()) < MOST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_a_model(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    config = zoo.networks()[name].config
+    scores = load(name)(torch.rand(2, *config["shape"]))
+    assert scores.shape == (2, config["classes"])
+    assert digest(name) == digest(zoo.FOLDER / name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_makes_the_settings_again(name, monkeypatch):
+    network = zoo.networks()[name]
+    settings, out = settings_of(network.command, monkeypatch)
+    assert settings == network.config["settings"] and out.name == name
+    assert network.config["epoch"] == settings["epochs"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_fit_together_and_the_command_behind_them(name):
+    network = zoo.networks()[name]
+    found, sigma = network.measured, network.config["settings"]["sigma"]
+    words = shlex.split(found.command)
+    assert words[:3] == ["certus", "certify", name]
+    said = dict(zip(words[3::2], words[4::2], strict=True))
+    assert {key: said[f"--{key}"] for key in ("data", "sigma", "skip", "n")} == {
+        "data": found.data, "sigma": str(sigma), "skip": str(found.skip), "n": str(found.n),
+    }  # fmt: skip
+    assert (found.split, found.n0, found.alpha) == ("test", 100, 0.001)
+
+    shares = {float(radius): share for radius, share in found.certified_accuracy.items()}
+    assert list(shares) == sorted(shares) and set(shares) >= {0.0, 0.25, 0.5, 0.75}
+    assert all(math.isclose(share * found.inputs, round(share * found.inputs)) for share in shares.values())
+    # The mean radius is the integral of the certified accuracy, which falls from radius to radius.
+    top = torch.tensor(found.alpha ** (1 / found.n), dtype=torch.float64)
+    radii = [*shares, max(float(Gaussian(sigma).radius(top, 1 - top, 1)), *shares)]
+    steps = [after - before for before, after in pairwise(radii)]
+    above = sum(step * share for step, share in zip(steps, shares.values(), strict=True))
+    below = sum(step * share for step, share in zip(steps, [*list(shares.values())[1:], 0.0], strict=True))
+    assert below <= found.acr <= above and found.acr_interval[0] < found.acr < found.acr_interval[1]
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A zoo of one network that may be damaged."""
+    name = NAMES[0]
+    shutil.copytree(zoo.FOLDER / name, tmp_path / "zoo" / name)
+    shutil.copy(zoo.FOLDER / "zoo.toml", tmp_path / "zoo")
+    monkeypatch.setattr(zoo, "FOLDER", tmp_path / "zoo")
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "config.json"])
+def test_one_changed_byte_is_refused(copied, file):
+    load(copied)
+    path = zoo.FOLDER / copied / file
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+    for use in (load, digest):
+        with pytest.raises(ModelError, match=f"{file} of '{copied}' in the zoo must have sha256 .*; got "):
+            use(copied)
+    path.unlink()
+    with pytest.raises(ModelError, match=f"{file} of '{copied}' in the zoo must be readable"):
+        load(copied)
+
+
+def test_a_damaged_table_is_one_line(copied):
+    (zoo.FOLDER / "zoo.toml").write_text("[")
+    with pytest.raises(ModelError, match="must be the table of the zoo"):
+        load(copied)
+
+
+def test_a_folder_of_that_name_comes_first(copied):
+    shutil.copytree(zoo.FOLDER / copied, Path(copied))
+    config = Path(copied) / "config.json"
+    config.write_text(config.read_text().replace("{", '{"mine": 1,', 1))
+    assert zoo.located(copied) == Path(copied)
+    load(copied)
+    assert digest(copied) != digest(zoo.FOLDER / copied)
+
+
+def test_a_near_name_is_suggested():
+    with pytest.raises(ModelError, match=f"there is no '{NAMES[0][:-1]}' .did you mean '{NAMES[0]}' of the zoo"):
+        load(NAMES[0][:-1])
+
+
+@pytest.mark.study
+@pytest.mark.cached_data
+def test_a_network_is_made_again_bit_by_bit(tmp_path):
+    """On the machine and with the versions it was made with."""
+    if not catalog.build("data", "cifar10").cached():
+        pytest.skip("cifar10 is not cached")
+    network = zoo.networks()["cifar10-resnet8-gaussian-0"]
+    words = [*shlex.split(network.command)[1:-1], str(tmp_path / "again")]
+    subprocess.run([sys.executable, "-m", "certus", *words], check=True, capture_output=True)
+    content = (tmp_path / "again" / "weights.safetensors").read_bytes()
+    assert hashlib.sha256(content).hexdigest() == network.sha256["weights.safetensors"]

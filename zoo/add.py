@@ -1,0 +1,157 @@
+"""Take a finished training into the zoo: copy it, certify it, and write down how it is made and what it reaches.
+
+    python zoo/add.py models/cifar10-resnet8-gaussian-0 --run runs/cifar10-resnet8-gaussian-0
+
+The folder's name becomes the network's. Nothing in certus/zoo/zoo.toml is typed by hand: the command that makes the
+network again comes from its config.json, the figures from the run, which is continued if it exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from certus import zoo
+from certus.classifiers import digest
+from certus.files import write_whole
+from certus.report.metrics import figures, radius_name
+from certus.runs.store import read
+from certus.training.checkpoints import CONFIG, WEIGHTS, read_config
+from certus.training.settings import Settings
+from certus.training.setup import objective
+
+RADII = (0.0, 0.25, 0.5, 0.75)
+SKIP, DRAWS = 20, 10_000
+PUBLISHED_EPOCHS = {"macer": 440}  # others: the 150 of Cohen et al.
+HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measured.command`.\n\n"
+
+# Fields of Settings as options of `certus train`; the others bear their own names.
+OPTION = {"start": "--from", "value_range": "--range"}
+UNSAID = ("momentum", "weight_decay")  # no options of the command line
+
+
+def main() -> None:
+    """Add one network, then say what it reaches."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--run", type=Path, required=True, help="folder of the certification run")
+    given = parser.parse_args()
+    name = given.checkpoint.resolve().name
+    config = read_config(given.checkpoint)
+    check(name, config)
+    for file in (CONFIG, WEIGHTS):
+        target = zoo.FOLDER / name / file
+        target.parent.mkdir(exist_ok=True)
+        write_whole(target, (given.checkpoint / file).read_bytes())
+    enter(name, entry(name, config))
+    command = certification(name, config["settings"])
+    subprocess.run([sys.executable, "-m", *command, "--threads", "1", "--out", str(given.run)], check=True)
+    enter(name, {**entry(name, config), "measured": measured(name, given.run, command)})
+    subprocess.run([sys.executable, "-m", "certus", "zoo", name], check=True)
+
+
+def check(name: str, config: Mapping[str, Any]) -> None:
+    """Refuse a training that is not finished, or a name that says something else."""
+    settings = config["settings"]
+    if config["epoch"] != settings["epochs"]:
+        sys.exit(f"training of {name} must be finished; got epoch {config['epoch']} of {settings['epochs']}")
+    start = f"{settings['data']}-{settings['arch']}-{settings['objective']}"
+    if name != start and not name.startswith(f"{start}-"):
+        sys.exit(f"name of the checkpoint folder must begin with {start}; got {name}")
+
+
+def entry(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """All that is known of a network before it is measured."""
+    files = {file: hashlib.sha256((zoo.FOLDER / name / file).read_bytes()).hexdigest() for file in (CONFIG, WEIGHTS)}
+    command = training(config["settings"], f"models/{name}")
+    return {"about": about(config), "command": shlex.join(command), "sha256": files}
+
+
+def training(settings: Mapping[str, Any], out: str) -> list[str]:
+    """The command that makes these settings: every option that is not at its default."""
+    defaults = Settings("", "").table()
+    for name in UNSAID:
+        if settings[name] != defaults[name]:
+            sys.exit(f"{name} of the training must be {defaults[name]}, as certus train has it; got {settings[name]}")
+    words = ["certus", "train"]
+    for name, value in settings.items():
+        if value == defaults[name]:
+            continue
+        if name in ("arch_options", "objective_options"):
+            words += [word for option, inner in value.items() for word in ("--set", f"{option}={_text(inner)}")]
+        else:
+            flag = OPTION.get(name, f"--{name.replace('_', '-')}")
+            words += [flag] if value is True else [flag, _text(value)]
+    return [*words, "--threads", "1", "--out", out]  # one thread: the same bits again
+
+
+def about(config: Mapping[str, Any]) -> str:
+    """How the training differs from the published one, in a sentence."""
+    settings = Settings(**{**config["settings"], "objective_options": {}})
+    published = dataclasses.asdict(objective(settings))  # type: ignore[call-overload]
+    epochs = PUBLISHED_EPOCHS.get(settings.objective, 150)
+    told = [f"{settings.epochs} {settings.schedule} epochs (published: {epochs})"]
+    told += [
+        f"{name} {value} (published: {published[name]})"
+        for name, value in config["objective"].items()
+        if value != published[name]
+    ]
+    return f"Reduced: {', '.join(told)}."
+
+
+def certification(name: str, settings: Mapping[str, Any]) -> list[str]:
+    """The command that measures a network."""
+    options = {"data": settings["data"], "sigma": settings["sigma"], "skip": SKIP, "n": DRAWS}
+    return ["certus", "certify", name, *(word for key, value in options.items() for word in (f"--{key}", f"{value}"))]
+
+
+def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
+    """The figures of a finished run of that very network."""
+    record = read(run)
+    found, question = figures(record, RADII), record.settings["question"]
+    if found.inputs != found.asked or question["model_digest"] != digest(name):
+        sys.exit(
+            f"run {run} must be a finished one of {name}; got another model, or {found.inputs} of {found.asked} inputs"
+        )
+    return {
+        "command": shlex.join([*command, "--out", f"runs/{name}"]),
+        **{key: question[key] for key in ("data", "split", "skip", "inputs", "seed")},
+        "n0": question["procedure"]["n0"],
+        **{key: question["sampling"][key] for key in ("n", "alpha")},
+        "acr": found.acr,
+        "acr_interval": list(found.acr_interval or ()),
+        "certified_accuracy": {radius_name(r): share.value for r, share in found.certified_accuracy.items() if share},
+    }
+
+
+def enter(name: str, table: Mapping[str, Any]) -> None:
+    """Write the table of the zoo with this entry."""
+    tables = {known: _table(network) for known, network in zoo.networks().items()} | {name: table}
+    text = HEADER + tomli_w.dumps({known: tables[known] for known in sorted(tables)})
+    write_whole(zoo.FOLDER / zoo.TABLE, text.encode())
+
+
+def _table(network: zoo.Network) -> dict[str, Any]:
+    table = dataclasses.asdict(network)
+    del table["name"]
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    """A value as the command line reads it."""
+    if isinstance(value, list):
+        return ",".join(_text(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+if __name__ == "__main__":
+    main()
