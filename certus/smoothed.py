@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from certus.classifiers import Ready, ready, wrap
-from certus.contracts import Certificate, Job, Noise, Sampling, Source
+from certus.contracts import Certificate, Job, Noise, Sampling, Source, Steps
 from certus.engine.local import Local
 from certus.errors import DataError, ModelError
 from certus.procedures.certify import Certify
@@ -17,6 +17,8 @@ from certus.sampling.spending import Spending
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Procedure: TypeAlias = Callable[[Source, int], Steps[Certificate]]
 
 
 class Smoothed:
@@ -70,15 +72,16 @@ class Smoothed:
         if sampling is None:
             radii = (radius,) if isinstance(radius, int | float) else radius
             sampling = Fixed(n, alpha) if radii is None else Spending(radii, alpha)
-        return self._run(Certify(n0, sampling), inputs, seed, batch)
+        return self.run(Certify(n0, sampling), inputs, seed, batch)
 
     def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
         """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
-        return self._run(Predict(n, alpha), [x], seed, batch)[0].label
+        return self.run(Predict(n, alpha), [x], seed, batch)[0].label
 
-    def _run(
-        self, procedure: Certify | Predict, inputs: Sequence[Any], seed: int, batch: int | None
+    def run(
+        self, procedure: Procedure, inputs: Sequence[Any], seed: int = 0, batch: int | None = None
     ) -> list[Certificate]:
+        """What a procedure says of each input."""
         tensors = [as_input(x) for x in inputs]
         jobs = [(input_number(x), x) for x in tensors]
         found: dict[int, Certificate] = {}

@@ -3,7 +3,8 @@
     python zoo/add.py models/cifar10-resnet8-gaussian-0 --run runs/cifar10-resnet8-gaussian-0
 
 The folder's name becomes the network's. Nothing in certus/zoo/zoo.toml is typed by hand: the command that makes the
-network again comes from its config.json, the figures from the run, which is continued if it exists.
+network again comes from its config.json, the figures from the run, which is continued if it exists. Without --run the
+network is entered as it is, to be certified another time.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> None:
     """Add one network, then say what it reaches."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--run", type=Path, required=True, help="folder of the certification run")
+    parser.add_argument("--run", type=Path, help="folder of the certification run")
     given = parser.parse_args()
     name = given.checkpoint.resolve().name
     config = read_config(given.checkpoint)
@@ -53,6 +54,8 @@ def main() -> None:
         target.parent.mkdir(exist_ok=True)
         write_whole(target, (given.checkpoint / file).read_bytes())
     enter(name, entry(name, config))
+    if given.run is None:
+        return
     command = certification(name, config["settings"])
     subprocess.run([sys.executable, "-m", *command, "--threads", "1", "--out", str(given.run)], check=True)
     enter(name, {**entry(name, config), "measured": measured(name, given.run, command)})
@@ -70,10 +73,12 @@ def check(name: str, config: Mapping[str, Any]) -> None:
 
 
 def entry(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is known of a network before it is measured."""
+    """What a network is, and the figures it already has if its files are the same."""
     files = {file: hashlib.sha256((zoo.FOLDER / name / file).read_bytes()).hexdigest() for file in (CONFIG, WEIGHTS)}
     command = training(config["settings"], f"models/{name}")
-    return {"about": about(config), "command": shlex.join(command), "sha256": files}
+    known = zoo.networks().get(name)
+    kept = {"measured": _table(known)["measured"]} if known and known.measured and known.sha256 == files else {}
+    return {"about": about(config), "command": shlex.join(command), "sha256": files, **kept}
 
 
 def training(settings: Mapping[str, Any], out: str) -> list[str]:

@@ -25,7 +25,9 @@ Model = Annotated[
 Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
 Sigma = Annotated[float, typer.Option(help="Standard deviation of the Gaussian noise, inputs in [0,1].")]
 AnySigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
-NoiseName = Annotated[str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")]
+NoiseName = Annotated[
+    str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")
+]
 Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]

@@ -14,14 +14,15 @@ from certus.cli import _options as o
 def command(
     model: o.Model,
     data: o.Data,
-    sigma: o.Sigma,
     out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
+    sigma: o.AnySigma = None,
+    noise: o.NoiseName = "gaussian",
     radius: Annotated[
         float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")
     ] = None,
     radii: Annotated[str | None, typer.Option(help="Or several: r1,r2,… from one stream of draws.")] = None,
     sampling: Annotated[
-        str | None, typer.Option(help="fixed, runner_up, pilot; with a radius: spending, staged, anytime.")
+        str | None, typer.Option(help="fixed, runner_up, pilot, exhaustive; with a radius: spending, staged, anytime.")
     ] = None,
     n: Annotated[int | None, typer.Option("--n", "--N", help="Draws that prove the radius.  [default: 100000]")] = None,
     n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class.")] = 100,
@@ -41,28 +42,30 @@ def command(
     threads: o.Threads = None,
     ray: o.Ray = None,
     ray_workers: o.RayWorkers = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the sampling.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="name=value, another option of the noise or the sampling.")
+    ] = None,
 ) -> None:
     """Certify every input: its label cannot change within the radius found, except with probability alpha.
 
     certus certify models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a
     """
-    from certus.noise.gaussian import Gaussian
     from certus.procedures.certify import Certify
     from certus.recipe import describe
     from certus.streams import check_seed
 
     # Everything that can be refused is refused before anything is loaded or written.
-    noise, scheme = Gaussian(sigma), o.sampling_of(sampling, n, alpha, radius, radii, set_)
+    chosen, rest = o.noise_of(noise, sigma, set_)
+    scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
     procedure = Certify(n0, scheme, against)
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
-    print(f"certus: {scheme.check(noise, 0)}", file=sys.stderr)
+    print(f"certus: {o.say_noise(chosen)}: {scheme.check(chosen, 0)}", file=sys.stderr)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
-    parts = describe(noise), describe(procedure), describe(scheme)
+    parts = describe(chosen), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)
     o.carry_out_shown(recipe, out, inputs, prepared, f"certify {inputs.name}", cluster)

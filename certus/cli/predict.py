@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from certus.cli import _options as o
+from certus.errors import OptionError
 
 
 def command(
     model: o.Model,
     data: o.Data,
-    sigma: o.Sigma,
     out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
+    sigma: o.AnySigma = None,
+    noise: o.NoiseName = "gaussian",
     n: Annotated[int, typer.Option("--n", "--N", help="Draws for each input.")] = 1000,
     alpha: o.Alpha = 0.001,
     skip: o.Skip = 1,
@@ -29,24 +32,28 @@ def command(
     threads: o.Threads = None,
     ray: o.Ray = None,
     ray_workers: o.RayWorkers = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")] = None,
 ) -> None:
     """Predict with the smoothed classifier; abstain where n draws cannot tell the two leading classes apart.
 
     certus predict models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a-predict
     """
-    from certus.noise.gaussian import Gaussian
     from certus.procedures.predict import Predict
     from certus.recipe import describe
     from certus.streams import check_seed
 
-    noise, procedure = Gaussian(sigma), Predict(n, alpha)
+    chosen, unknown = o.noise_of(noise, sigma, set_)
+    if unknown:
+        raise OptionError(f"--set of predict must be an option of {noise} noise; got '{unknown[0]}'")
+    procedure = Predict(n, alpha)
+    print(f"certus: {o.say_noise(chosen)}", file=sys.stderr)
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
-    question = o.question_of(model, subset, inputs, describe(noise), describe(procedure), None, seed)
+    question = o.question_of(model, subset, inputs, describe(chosen), describe(procedure), None, seed)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)
     o.carry_out_shown(recipe, out, inputs, prepared, f"predict {inputs.name}", cluster)
     o.say_summary(out)

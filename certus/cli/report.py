@@ -14,6 +14,8 @@ from certus.errors import OptionError, unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from certus.report._family import Family
+    from certus.report.ensemble import Comparison
     from certus.report.metrics import Figures
     from certus.runs.rows import Record
 
@@ -28,10 +30,16 @@ def command(
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the curves here, as .svg and as .png.")] = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in a,b.")] = None,
+    ensemble: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The run of an ensemble, where its folder does not tell.")
+    ] = None,
+    members: Annotated[
+        str | None, typer.Option(metavar="RUN,…", help="The runs of its members; default: all others.")
+    ] = None,
 ) -> None:
     """Certified accuracy, average certified radius and abstentions of runs, side by side.
 
-    certus report runs/a runs/b --html report.html
+    An ensemble among its members is compared with them. certus report runs/a runs/b --html report.html
     """
     if as_json and tables is not None:
         raise OptionError("--json and --tables must not be given together; got both")
@@ -40,12 +48,17 @@ def command(
     chosen = None if radii is None else parse_radii(radii)
     records = open_named(runs, names)
 
+    from certus.cli._family import find
     from certus.report.metrics import default_radii, figures
 
     at = default_radii(records) if chosen is None else chosen
     found = [figures(record, at) for record in records]
-    _write_files(records, at, html, plot)
-    _print(records, at, found, as_json, tables or "text")
+    families, notes = find(records, runs, ensemble, members)
+    kin = _compared(families, at)
+    _write_files(records, at, html, plot, kin, notes)
+    for note in notes:
+        typer.echo(f"certus: {note}", err=True)
+    _print(records, at, found, kin, as_json, tables or "text")
 
 
 def parse_radii(text: str) -> list[float]:
@@ -86,7 +99,22 @@ def distinct(paths: Sequence[Path]) -> list[str]:
     return named
 
 
-def _write_files(records: Sequence[Record], radii: Sequence[float], html: Path | None, plot: Path | None) -> None:
+def _compared(families: Sequence[Family], radii: Sequence[float]) -> list[Comparison]:
+    if not families:
+        return []
+    from certus.report.ensemble import compare
+
+    return compare(families, radii)
+
+
+def _write_files(
+    records: Sequence[Record],
+    radii: Sequence[float],
+    html: Path | None,
+    plot: Path | None,
+    kin: Sequence[Comparison],
+    notes: Sequence[str],
+) -> None:
     written: list[Path] = []
     if plot is not None:
         from certus.report import plots
@@ -95,14 +123,19 @@ def _write_files(records: Sequence[Record], radii: Sequence[float], html: Path |
     if html is not None:
         from certus.report.html import page, save
 
-        save(page(records, radii), html)
+        save(page(records, radii, ensembles=kin, notes=notes), html)
         written.append(html)
     for path in written:
         typer.echo(f"certus: wrote {path}", err=True)
 
 
 def _print(
-    records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], as_json: bool, layout: str
+    records: Sequence[Record],
+    radii: Sequence[float],
+    found: Sequence[Figures],
+    kin: Sequence[Comparison],
+    as_json: bool,
+    layout: str,
 ) -> None:
     from certus.report import economy, metrics, tables
 
@@ -110,8 +143,12 @@ def _print(
     if as_json:
         import json
 
+        from certus.report._ensemble_json import as_json as compared
+
+        shown = {id(part.family.ensemble): compared(part) for part in kin}
         objects = [
-            {**metrics.as_json(figure), **economy.as_json(run)} for figure, run in zip(found, spent, strict=True)
+            {**metrics.as_json(figure), **economy.as_json(run), "ensemble": shown.get(id(record))}
+            for record, figure, run in zip(records, found, spent, strict=True)
         ]
         answer = objects[0] if len(objects) == 1 else objects
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
@@ -124,5 +161,9 @@ def _print(
         console.print(tables.text(found, console.width))
         if (table := economy.text(spent)) is not None:
             console.print(table)
+        if kin:
+            from certus.report import _ensemble_words
+
+            console.print(_ensemble_words.text(kin, console.width))
     else:
         typer.echo({"md": tables.markdown, "latex": tables.latex}[layout](found), nl=False)

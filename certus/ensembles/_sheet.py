@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from certus.ensembles._fit import Fit, distance, fit, standardised_noise
+from certus.ensembles._fit import FAR, Fit, distance, fit, standardised_noise
 from certus.ensembles._sample import Sample
 from certus.ensembles._variance import Parts
 from certus.ensembles.forecast import CLEAN, Forecast, Measured, Outlook, Radii
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from certus.contracts import Noise
 
 ABOUT_ZETA_C = "zeta_c 0: what members share at an input is part of their mean there, and is shared by those to come"
+
+HEAVY = 0.002  # share below −FAR deviations from which on the model is said to miss the tail
 
 
 class Sheet(NamedTuple):
@@ -44,22 +46,27 @@ def sheet(asked: Forecast, sample: Sample, noise: Noise) -> Sheet:
     fitted = asked.check_members(sample.members)
     asked = replace(asked, sizes=tuple(sorted({*asked.sizes, fitted, sample.members})))
     parts, own = asked.parts(sample), sample.of(range(fitted))
+    fits = fit(own, parts, asked.clean)
     return Sheet(
         asked,
         sample.members,
         fitted,
         sample.draws,
         parts,
-        fit(own, parts, asked.clean),
+        fits,
         {clean: distance(standardised_noise(own, clean)) for clean in CLEAN},
         asked.outlooks(parts, sample.draws, noise),
         asked.measured(sample, noise),
-        _notes(sample, fitted),
+        _notes(sample, fitted, fits),
     )
 
 
-def _notes(sample: Sample, fitted: int) -> list[str]:
+def _notes(sample: Sample, fitted: int, fits: Fit) -> list[str]:
     notes = [ABOUT_ZETA_C]
+    if fits.tail > HEAVY:
+        notes.append(
+            "heavier lower tail than the model's: large radii are forecast too high, gains are the better guide"
+        )
     if fitted < 3:
         notes.append("two members tell little about how members differ: three or more make a better forecast")
     if sample.left_out:
@@ -81,6 +88,7 @@ def as_json(found: Sheet) -> dict[str, Any]:
         "zeta_p_quartiles_by_input": list(found.fit.zeta_quartiles),
         "zeta_c": 0.0,
         "noise_part_distance_to_normal": found.distances,
+        "noise_part_below_3_deviations": found.fit.tail,
         "sizes": [
             {**_size(outlook, measured.get(outlook.size)), "acr_gain": found.gain(outlook)}
             for outlook in found.outlooks
@@ -124,6 +132,7 @@ def text(found: Sheet) -> RenderableType:
         f"model fitted to {found.fitted} of {found.members} members: {inputs} inputs, {found.draws} draws each",
         f"zeta_p {found.parts.zeta_p:.3f}, by input {low:.3f} to {high:.3f} (quartiles)",
         f"noise part: distance to the normal distribution {away}",
+        f"noise part below −{FAR:g} deviations: {100 * found.fit.tail:.2f} % (normal: 0.13 %)",
     ]
     parts: list[RenderableType] = [Text("\n".join(lines)), Text(f"\nforecast with {found.asked.n} draws an input")]
     heads = ["members", "P(label)", "at least", "ACR", f"gain over {found.fitted}", *_heads(found)]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certus import zoo
-from certus.classifiers import ensemble
+from certus.classifiers import bundle, ensemble
 from certus.contracts import Classifier
 from certus.errors import DataError
 
@@ -96,10 +96,15 @@ def refuse_used(spec: str | Path, inputs: Inputs) -> None:
 
 def fitted_on(path: Path) -> list[dict[str, Any]]:
     """What the ensemble of this folder, and those inside it, remember of their hold-out inputs."""
-    if not ensemble.is_ensemble(path):
+    found: list[dict[str, Any]] = []
+    if bundle.is_bundle(path):
+        members = [member.place for member in bundle.read(path).members]
+    elif ensemble.is_ensemble(path):
+        description = ensemble.read(path)
+        members = list(description.members)
+        found += [dict(description.holdout)] if description.holdout is not None else []
+    else:
         return []
-    description = ensemble.read(path)
-    found = [dict(description.holdout)] if description.holdout is not None else []
-    for member in description.members:
+    for member in members:
         found += fitted_on(zoo.located(ensemble.located(path, member)))
     return found

@@ -143,7 +143,7 @@ class Memory:
             return _check.check(regions)
 
     def stats(self) -> Stats:
-        """Regions by label, and the size of the file."""
+        """Regions of the file as it is now, by label, and its size."""
         return Stats(self.owner, tuple(self._store.labelled()), self._store.size())
 
     def _admit_all(self, offers: Iterable[tuple[Any, int, float]]) -> list[Settled]:

@@ -79,10 +79,10 @@ class _Block:
     balls: Balls
     tree: Any  # scipy.spatial.cKDTree over [n, LEADING + 1]
     most: float  # the largest radius
-    size: float
+    size: float  # the largest length of a centre
 
     @staticmethod
-    def build(first: int, parts: list[Balls]) -> _Block:
+    def build(first: int, parts: list[Balls], size: float) -> _Block:
         from scipy.spatial import cKDTree
 
         radii = np.concatenate([part.radii for part in parts])
@@ -91,7 +91,6 @@ class _Block:
         leading = np.concatenate([part.leading for part in parts], out=lifted[:, :-1])
         lifted[:, -1] = np.sqrt((most - radii) * (most + radii))
         rest, labels = np.concatenate([part.rest for part in parts]), np.concatenate([part.labels for part in parts])
-        size = max(part.size() for part in parts)
         return _Block(first, Balls(leading, rest, radii, labels), cKDTree(lifted, leafsize=LEAF), most, size)
 
     def __len__(self) -> int:
@@ -144,12 +143,12 @@ class Index:
 
     def _grow(self, parts: list[Balls]) -> None:
         """Turn the tail and new balls into a tree, together with all trees before it that are not much larger."""
-        size = sum(len(part.radii) for part in parts)
-        while self._blocks and len(self._blocks[-1]) < GROWTH * size:
+        count, size = sum(len(part.radii) for part in parts), max(part.size() for part in parts)
+        while self._blocks and len(self._blocks[-1]) < GROWTH * count:
             last = self._blocks.pop()
             parts.insert(0, last.balls)
-            size += len(last)
-        self._blocks.append(_Block.build(self._treed, parts))
+            count, size = count + len(last), max(size, last.size)
+        self._blocks.append(_Block.build(self._treed, parts, size))
         self._waiting = 0
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from certus.contracts import ABSTAIN
 from certus.files import write_whole
-from certus.report import draw_panels, economy, plots, tables
+from certus.report import _ensemble_words, draw_panels, economy, ensemble_plots, plots, tables
+from certus.report.ensemble import Comparison
 from certus.report.metrics import LEVEL, Figures, Interval, default_radii, figures, radius_name, setting
 from certus.report.question import warning
 from certus.runs.exchange import rounded_down
@@ -55,8 +56,14 @@ class Run:
     facts: dict[str, str]  # sigma, alpha, noise, where the settings say
 
 
-def page(records: Sequence[Record], radii: Sequence[float] | None = None, title: str = "") -> str:
-    """The page as text; `radii` as in `metrics.figures`."""
+def page(
+    records: Sequence[Record],
+    radii: Sequence[float] | None = None,
+    title: str = "",
+    ensembles: Sequence[Comparison] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """The page as text; `radii` as in `metrics.figures`, and `notes` on ensembles that are not compared."""
     import jinja2
 
     radii = default_radii(records) if radii is None else radii
@@ -87,6 +94,11 @@ def page(records: Sequence[Record], radii: Sequence[float] | None = None, title:
         **_pictures(records, radii, certified),
         histogram=draw_panels.histogram(spent),
         operating=draw_panels.operating(spent),
+        ensembles=ensemble_plots.panels(ensembles),
+        ensemble_sizes=ensemble_plots.sizes(ensembles),
+        ensemble_words=_ensemble_words,
+        ensemble_notes=notes,
+        most_dots=ensemble_plots.MOST_DOTS,
     )
 
 

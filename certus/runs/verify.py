@@ -99,6 +99,8 @@ def _tail(certificate: Certificate) -> list[str]:
     if certificate.abstained or len(evidence.counts) != 1 or evidence.low <= 0:
         return []
     hits = evidence.counts[0][evidence.label]
+    if evidence.alpha == 0.0:  # every case was counted: the bound is the share itself
+        return [] if evidence.low == hits / evidence.draws else [f"{evidence.low} is not {hits} of {evidence.draws}"]
     tail = float(bdtrc(hits - 1, evidence.draws, evidence.low))
     return [] if tail <= evidence.alpha * (1 + 1e-9) else [f"the bound {evidence.low} has error {tail}, above alpha"]
 

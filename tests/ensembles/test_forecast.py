@@ -262,6 +262,8 @@ def test_the_sheet_says_what_was_found_and_holds_the_model_against_members_it_ha
     assert by_size[20]["measured"] is None and by_size[5]["measured"]["ensembles"] == 1
     assert by_size[3]["acr_gain"] == 0.0 and by_size[1]["acr_gain"] < 0.0 < by_size[20]["acr_gain"]
     assert said["noise_part_distance_to_normal"]["mean"] < 0.02
+    values = 60 * 3 * 200
+    assert said["noise_part_below_3_deviations"] == pytest.approx(0.00135, abs=5 * math.sqrt(3 * 0.00135 / values))
     told = by_size[5]["forecast_with_the_draws_of_the_sample"]["acr"]
     assert told == pytest.approx(by_size[5]["measured"]["acr"], rel=0.1)
 

@@ -34,7 +34,7 @@ def balls(basis, points, radii, labels):
     return Balls.of(basis.coordinates(points), np.array(radii), np.array(labels, dtype=np.int64))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(streams(most=16), st.booleans(), st.integers(1, 5), st.sampled_from([0.0, 1e-6, 0.5, 3.0]))
 def test_nothing_that_a_scan_finds_is_left_out(stream, learned, together, reach):
     norm, offers = stream
@@ -58,12 +58,12 @@ def test_nothing_that_a_scan_finds_is_left_out(stream, learned, together, reach)
 
 def test_trees_are_few_and_one_large_ball_widens_no_search():
     rng = np.random.default_rng(0)
-    points = rng.random((400, 6), dtype=np.float32)
+    points = rng.random((150, 6), dtype=np.float32)
     basis = _basis.principal(points)
     found = Index(basis.width, slack(6))
     for i, x in enumerate(points):
         found.add(balls(basis, x[None], [9.0 if i == 7 else 0.01], [0]))
-    assert len(found) == 400 and len(found._blocks) <= 8
+    assert len(found) == 150 and len(found._blocks) <= 6
     tree = found._blocks[0]
     for x in points[:50]:
         z = basis.coordinates(x[None])[0]

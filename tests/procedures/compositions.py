@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.signal import convolve2d
+from scipy.special import ndtri
 
 from certus.ballots import BINS
 from certus.classifiers.bundle import Bundle
@@ -17,8 +18,8 @@ LAST = BINS - 1  # the bin of a copy that only θ = 1 selects
 
 def source(*roles, sigmas=None):
     """A composition of networks that are never asked; a core has no noise."""
-    sigmas = sigmas or {}
-    noises = tuple(None if role.startswith("core") else Gaussian(sigmas.get(role, SIGMA)) for role in roles)
+    levels = dict.fromkeys(roles, SIGMA) | {"core": None} | (sigmas or {})
+    noises = tuple(None if levels[role] is None else Gaussian(levels[role]) for role in roles)
     return Source(Bundle(roles, tuple(object() for _ in roles), noises), NOISE)
 
 
@@ -52,7 +53,7 @@ def clean(label, classes=3):
 
 
 def joint(cells, draws):
-    """The distribution [class-0 votes, selected copies] of so many draws, from P(class, selected) as [[p00, p01], …]."""
+    """The distribution [votes of class 0, selected copies] of so many draws, from P(class, selected) [2, 2]."""
     total = np.ones((1, 1))
     for _ in range(draws):
         total = convolve2d(total, cells)
@@ -65,3 +66,17 @@ def cells(p, q, mixing):
     both = min(p, q) if mixing > 0 else max(0.0, p + q - 1)
     extreme = np.array([[1 - p - q + both, q - both], [p - both, both]])
     return (1 - abs(mixing)) * independent + abs(mixing) * extreme
+
+
+ENTROPY_SOURCE = source("certify", "core")
+NETWORK_SOURCE = source("certify", "core", "select")
+
+
+def truth(p, q, core):
+    """The composition's label and radius where P(class 0) = p and P(selected) = q; None where it has no one answer."""
+    winner = None if p == 0.5 else int(p < 0.5)
+    if q == 0.5:
+        return (winner if winner == core else None), 0.0
+    if q < 0.5:
+        return core, 0.0
+    return winner, SIGMA * ndtri(min(q, max(p, 1 - p)))

@@ -75,6 +75,14 @@ def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
         == f"certus certify {name} --data digits --sigma 0.25 --skip 20 --n 200 --out runs/{name}"
     )
 
+    monkeypatch.setattr("sys.argv", ["add.py", str(checkpoint)])
+    add.main()
+    assert zoo.networks()[name] == network  # the same files keep their figures
+    config = checkpoint / "config.json"
+    config.write_text(config.read_text() + "\n")
+    add.main()
+    assert zoo.networks()[name].measured is None
+
 
 def test_what_is_unfinished_or_misnamed_is_refused(add):
     config = {"epoch": 2, "settings": Settings("digits", "mlp", epochs=3).table()}

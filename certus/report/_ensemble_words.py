@@ -1,0 +1,158 @@
+"""A comparison of an ensemble with its members in words: cells of tables, and a block for a terminal.
+
+Figures are rounded down, intervals outwards, standard deviations and costs to nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING
+
+from certus.report._paired import Estimate
+from certus.report.ensemble import Comparison, Gain, Line
+from certus.report.metrics import LEVEL, radius_name
+from certus.report.tables import UNKNOWN, count
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+CELL = 12  # characters of a column in a terminal
+
+
+def rows(found: Comparison) -> list[tuple[str, list[str]]]:
+    """Name, ACR and certified accuracies (%): the ensemble, then what it is held against."""
+    strongest = found.strongest
+    lines = [found.ensemble, found.average, found.envelope, strongest]
+    names = ["the ensemble", found.average.name, found.envelope.name, f"strongest member, {strongest.name}"]
+    made = [(name, _cells(line)) for name, line in zip(names, lines, strict=True)]
+    if found.same is not None:
+        expected = Line("", found.same.acr, found.same.certified)
+        made.append((f"the same with {count(found.same.draws)} draws, computed", _cells(expected)))
+    return made
+
+
+def gain_rows(found: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Name and cells of value and interval: ACR, ACR in percent of the other's, certified accuracies in points."""
+    sides = [("the strongest member", found.over_strongest), ("the average member", found.over_average)]
+    return [(name, list(_gain_cells(gain))) for name, gain in sides]
+
+
+def heads(found: Comparison) -> list[str]:
+    """What stands over the cells of `rows`."""
+    return ["ACR", *(radius_name(radius) for radius in found.radii)]
+
+
+def title(found: Comparison) -> str:
+    """The ensemble, what it is, and how much of it is here."""
+    family = found.family
+    vote = f"{family.vote} of " if family.vote else ""
+    here = "" if len(family.members) == family.size else f", {len(family.members)} of them among these runs"
+    return f"{family.ensemble.name}: {vote}{family.size} members{here}"
+
+
+def sides(found: Comparison) -> str:
+    """How often the ensemble is ahead of every member."""
+    larger, equal, smaller = found.sides
+    return (
+        f"radius against the best member of each input: larger on {larger:,}, the same on {equal:,}, "
+        f"smaller on {smaller:,} (0 where wrong or abstained)"
+    )
+
+
+def costs(found: Comparison) -> list[str]:
+    """Members asked, and time against the whole ensemble."""
+    said = []
+    if cost := found.cost:
+        each = "" if cost.an_input is None else f", {cost.an_input:,.0f} evaluations an input"
+        spared = f"; {100 * cost.spared:.1f} % of draws did not need all (KCR)" if found.family.whole is False else ""
+        said.append(f"members asked a draw: {cost.a_draw:.2f} of {found.family.size}{each}{spared}")
+    if found.time is not None:
+        said.append(f"time ÷ that of {found.time.against}, which asks all members: {found.time.ratio:.2f}")
+    return said
+
+
+def same_words(found: Comparison) -> str | None:
+    """What the row of another number of draws is."""
+    if found.same is None:
+        return None
+    times = found.cost.a_draw if found.cost else float(found.family.size)
+    return (
+        f"{count(found.same.draws)} draws: as many evaluations as the ensemble took ({times:.3g} a draw), all spent on "
+        "one member; computed from its stored votes, not drawn, each input's share of votes taken for its probability "
+        "(where all votes agree that favours the member)"
+    )
+
+
+def percent(value: float) -> str:
+    """A share in percent, one decimal, rounded down."""
+    return _rounded(value, 2)
+
+
+def text(comparisons: Sequence[Comparison], width: int = 100) -> RenderableType:
+    """A block for each ensemble, for a terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for found in comparisons:
+        said = [_gain_line(name, cells, found) for name, cells in gain_rows(found)]
+        said += [line for line in (sides(found), *costs(found), same_words(found)) if line]
+        parts += [Text(f"ensemble {title(found)}", style="italic"), *_grids(found, width), *map(Text, said), Text("")]
+    return Group(*parts[:-1])
+
+
+def _cells(line: Line) -> list[str]:
+    def spread(value: str, deviation: float | None, scale: int, places: int) -> str:
+        return value if deviation is None else f"{value} ± {scale * deviation:.{places}f}"
+
+    deviations = line.certified_sd or {}
+    shares = [spread(percent(value), deviations.get(r), 100, 1) for r, value in line.certified.items()]
+    return [spread(_rounded(line.acr), line.acr_sd, 1, 3), *shares]
+
+
+def _gain_cells(gain: Gain) -> Iterator[tuple[str, str]]:
+    yield _signed(gain.acr)
+    relative = None if gain.relative is None else _signed(gain.relative, 2)
+    yield (UNKNOWN, "") if relative is None else (f"{relative[0]} %", relative[1])
+    for estimate in gain.certified.values():
+        yield _signed(estimate, 2)
+
+
+def _signed(estimate: Estimate, shift: int = 0) -> tuple[str, str]:
+    """A gain with its sign, rounded down, and its interval, rounded outwards."""
+    value = _rounded(estimate.value, shift)
+    ends = f"{_rounded(estimate.low, shift)} to {_rounded(estimate.high, shift, ROUND_CEILING)}"
+    return (value if value.startswith("−") else f"+{value}"), ends
+
+
+def _rounded(value: float, shift: int = 0, way: str = ROUND_FLOOR) -> str:
+    """Three decimals of the shortest decimal form, the point moved to the right by `shift`, with a proper minus."""
+    found = Decimal(repr(float(value))).quantize(Decimal("0.001"), way).scaleb(shift)
+    return str(found if found else abs(found)).replace("-", "−")
+
+
+def _gain_line(name: str, cells: Sequence[tuple[str, str]], found: Comparison) -> str:
+    (acr, ends), (relative, relative_ends), *shares = cells
+    much = f" ({relative}; {relative_ends})" if relative_ends else ""
+    points = [f"{radius_name(r)}: {value} ({span})" for r, (value, span) in zip(found.radii, shares, strict=True)]
+    level = f"{LEVEL * 100:g} % paired bootstrap"
+    return f"gain over {name}, {level}: ACR {acr} ({ends}){much}; points at radius " + ", ".join(points)
+
+
+def _grids(found: Comparison, width: int) -> Iterator[RenderableType]:
+    """The table, in as many blocks of columns as the width needs."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    lines, over = rows(found), heads(found)
+    room = max(2, (width - max(len(name) for name, _ in lines)) // (CELL + 2))
+    for first in range(0, len(over), room):
+        grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+        grid.add_column("", overflow="fold")
+        for head in over[first : first + room]:
+            grid.add_column(head, justify="right", no_wrap=True)
+        for name, cells in lines:
+            grid.add_row(Text(name), *cells[first : first + room])
+        yield grid

@@ -1,0 +1,186 @@
+"""The parts of an ACES composition, read from runs or from published logs, and put together.
+
+    certified   a run of `certus aces certify`, or of `certus certify` where something else selects
+    selection   the entropies or the selection network of such a run, or a run of `certus aces select`
+    core        the same run, any run of the core network (its answers without noise), or a table of idx and predict
+
+The logs of the paper's code are read as they are, by the prefix of their names: PREFIX_certification,
+PREFIX_selection_0.30, PREFIX_entropies and PREFIX_core_prediction (`runs.component_logs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certus.ballots import BINS
+from certus.bounds import Floats, Integers
+from certus.contracts import Noise
+from certus.errors import OptionError, RunError
+from certus.recipe import build
+from certus.runs import component_logs as logs
+from certus.runs.combine import Combined, Tally, Verdicts, composed, median_bin, of_classes, of_selection
+from certus.runs.rows import Record, Row
+from certus.runs.store import read
+
+ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
+GRID = np.arange(BINS + 1) / BINS
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A composition's components on the same inputs, ready for any threshold."""
+
+    name: str
+    indices: Integers
+    labels: Integers
+    certified: Verdicts
+    selection: Verdicts  # [thresholds, inputs]
+    thetas: Floats  # those that `selection` knows
+    core: Integers
+    doubt: Floats | None  # the median doubt of each input, where it is known
+    settings: dict[str, Any]  # n, look, alpha and where the inputs came from, as far as they are known
+
+    def at(self, thetas: Sequence[float] | Floats) -> Combined:
+        """The composition at these thresholds."""
+        places = [self._place(float(theta)) for theta in thetas]
+        label, radius, natural = self.selection
+        selection = Verdicts(label[places], radius[places], natural[places])
+        answers = composed(selection, self.certified, self.core)
+        return Combined(self.thetas[places], self.indices, self.labels, answers, selection, self.certified, self.core)
+
+    def _place(self, theta: float) -> int:
+        near = np.flatnonzero(np.abs(self.thetas - theta) < 1e-9)
+        if len(near) == 0:
+            known = f"0, 0.01, …, {self.thetas[-1]:g}" if len(self.thetas) == BINS + 1 else _listed(self.thetas)
+            raise OptionError(f"theta of a combination must be one of {known}; got {theta:g}")
+        return int(near[0])
+
+
+def parts(certify: Path, core: Path | None, select: str | None = None, alpha: float | None = None) -> Parts:
+    """The components that these places hold; alpha is that of the certified run unless given."""
+    if logs.is_prefix(certify):
+        if alpha is not None:
+            raise OptionError(f"--alpha needs counts, which the logs {certify} do not hold; got {alpha:g}")
+        return _from_logs(certify, core, select)
+    record = read(certify)
+    level = _alpha(record) if alpha is None else alpha
+    classes, noise = tally(record, "", 0), _noise(record)
+    bins, selecting, noise_there = _selector(record, select)
+    _refuse_other_norm(noise, noise_there)
+    indices, labels = _column(record, "index"), _column(record, "label")
+    bins = Tally(*(counts[_aligned(indices, labels, selecting)] for counts in bins))
+    question = record.settings["question"]
+    return Parts(
+        record.name, indices, labels, of_classes(classes, level / 2, noise),
+        of_selection(bins, GRID, level / 2, noise_there), GRID, _core(record, core, indices, labels), median_bin(bins),
+        {
+            "n": int(classes.test[0].sum()), "look": int(classes.look[0].sum()), "alpha": level, "norm": noise.norm,
+            "data": question["data"], "split": question["split"],
+        },
+    )  # fmt: skip
+
+
+def tally(record: Record, prefix: str, column: int) -> Tally:
+    """The counts of one column [inputs, outcomes] by what the draws were for."""
+    found = [_counted(record, row, prefix, column) for row in record.rows]
+    if not found:
+        raise RunError(f"run {record.name} must hold at least one finished input; got none")
+    counts = Tally(*(np.array(part) for part in zip(*found, strict=True)))
+    for part in counts:
+        if len(np.unique(part.sum(axis=1))) > 1:
+            raise RunError(f"run {record.name} must have equally many draws for every input; got different numbers")
+    return counts
+
+
+def _counted(record: Record, row: Row, prefix: str, column: int) -> tuple[Any, Any, Any]:
+    guess = [answer.counts for answer in row.answers if answer.purpose == f"{prefix}guess"]
+    tests = [answer.counts for answer in row.answers if answer.purpose == f"{prefix}test"]
+    if len(guess) != 1 or not tests or any(len(counts) <= column for counts in [*guess, *tests]):
+        what = "entropies" if column else "selections" if prefix else "classes"
+        raise RunError(f"run {record.name} must hold counts of {what} from draws that chose and draws that tested; "
+                       f"got none for input {row.index}")  # fmt: skip
+    test = np.sum([counts[column] for counts in tests], axis=0)
+    return guess[0][column], tests[0][column], test
+
+
+def _selector(record: Record, select: str | None) -> tuple[Tally, Record, Noise]:
+    """The counts in bins, the run that holds them, and its noise; a selection network before entropies."""
+    other = record if select in (None, ENTROPY) else read(Path(str(select)))
+    if other.settings["question"]["procedure"]["name"] == "select":
+        return tally(other, "", 0), other, _noise(other)
+    network = any(answer.purpose.startswith("select-") for row in other.rows[:1] for answer in row.answers)
+    if network and select != ENTROPY:
+        return tally(other, "select-", 0), other, _noise(other)
+    return tally(other, "", 1), other, _noise(other)
+
+
+def _core(record: Record, core: Path | None, indices: Integers, labels: Integers) -> Integers:
+    """What the core says of every input."""
+    if core is not None and not core.is_dir():
+        return logs.core(core, indices, labels)
+    other = record if core is None else read(core)
+    answers = [[answer for answer in row.answers if answer.purpose == "core"] for row in other.rows]
+    if core is None and not all(answers):
+        raise OptionError("--core must name a run of the core network or a table of its answers; got none")
+    said = [
+        int(np.argmax(found[0].counts[0])) if found else row.clean
+        for row, found in zip(other.rows, answers, strict=True)
+    ]
+    if None in said:
+        raise RunError(f"run {other.name} must hold what its network says without noise; it does not")
+    return np.array(said)[_aligned(indices, labels, other)]
+
+
+def _aligned(indices: Integers, labels: Integers, other: Record) -> Integers:
+    """Where the inputs are in another run on the same data."""
+    theirs = _column(other, "index")
+    at = np.searchsorted(theirs, indices)
+    missing = indices[(at >= len(theirs)) | (theirs[np.minimum(at, len(theirs) - 1)] != indices)]
+    if len(missing):
+        raise RunError(f"run {other.name} must hold every input of the certified run; index {missing[0]} is missing")
+    if not np.array_equal(_column(other, "label")[at], labels):
+        raise RunError(f"run {other.name} must be of the same data as the certified run; labels differ")
+    return at
+
+
+def _from_logs(certify: Path, core: Path | None, select: str | None) -> Parts:
+    if core is None:
+        raise OptionError("--core must name a run of the core network or a table of its answers; got none")
+    if select == ENTROPY:
+        raise OptionError("--select must be a prefix of logs, or left out, where --certify is one; got entropy")
+    indices, labels, certified = logs.certification(certify)
+    thetas, selection = logs.selection(Path(select) if select else certify, indices)
+    answers = logs.core(core, indices, labels) if not core.is_dir() else _core(read(core), core, indices, labels)
+    doubt = logs.median_entropy(certify, indices)
+    return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, {"norm": "l2"})
+
+
+def _alpha(record: Record) -> float:
+    question = record.settings["question"]
+    settings = {**question.get("sampling", {}), **question["procedure"]}
+    return float(settings["alpha"])
+
+
+def _noise(record: Record) -> Noise:
+    noise: Noise = build("noise", record.settings["question"]["noise"])
+    if noise.norm not in ("l1", "l2"):
+        raise RunError(f"run {record.name} must have gaussian or uniform noise to be combined; got {noise.norm}")
+    return noise
+
+
+def _refuse_other_norm(first: Noise, second: Noise) -> None:
+    if first.norm != second.norm:
+        raise RunError(f"the runs of a combination must be of one norm; got {first.norm} and {second.norm}")
+
+
+def _column(record: Record, name: str) -> Integers:
+    return np.array([getattr(row, name) for row in record.rows], dtype=np.int64)
+
+
+def _listed(thetas: Floats) -> str:
+    return ", ".join(f"{theta:g}" for theta in thetas)

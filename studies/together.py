@@ -1,0 +1,165 @@
+"""Certify networks and several ensembles of them in one pass: each network is asked once about each noisy input.
+
+    python studies/together.py MEMBERS… --ensembles ENS… --data cifar10 --skip 20 --sigma 0.25 --n 10000 --out runs/
+
+Noise is keyed by seed, input and draw, so a member alone and every ensemble of it see the same noisy inputs: asked
+together, k members and any number of ensembles cost what the k members cost. Every model gets a run of its own in OUT,
+equal row by row (seconds aside) to the one that `certus certify` would make; `certus verify` and `certus report`
+take them as they take any. Stopped, it goes on when called again. Every other input comes first, so that an unfinished
+pass is already a fair sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from certus import data
+from certus.classifiers import digest, ensemble, load, ready
+from certus.cli._progress import bar
+from certus.contracts import Answer, Draw, Job, Outcome, Source
+from certus.engine.local import Local
+from certus.noise.gaussian import Gaussian
+from certus.procedures.certify import Certify
+from certus.recipe import Means, Question, Recipe, describe, versions
+from certus.runs.certify import Silence, _row
+from certus.runs.store import Store
+from certus.sampling.fixed import Fixed
+
+
+class Noted:
+    """Stands for a member whose scores are already known: a "row" is the number of one."""
+
+    def __init__(self, own, number):
+        self.own, self.number = own, number
+
+    def __call__(self, rows):
+        return self.own.scores[self.number][rows[:, 0]]
+
+
+@dataclass(frozen=True, eq=False)
+class Everybody:
+    """The scores of all members, side by side [batch, members · classes]."""
+
+    members: tuple
+
+    def __call__(self, x):
+        return torch.cat([member(x) for member in self.members], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """From those scores, the class that each model names: one column a model."""
+
+    models: tuple
+    own: threading.local
+    members: int
+
+    def outcomes(self, classes):
+        return classes // self.members
+
+    def __call__(self, scores):
+        self.own.scores = scores.chunk(self.members, dim=1)
+        rows = torch.arange(len(scores)).unsqueeze(1)
+        return torch.stack([model(rows).argmax(1) for model in self.models], dim=1)
+
+
+def steps(source, n0, n):
+    """What Certify would ask, and the clean look that every run keeps."""
+    guess = yield Draw(source, n0, "guess")
+    test = yield Draw(source, n, "test")
+    clean = yield Draw(dataclasses.replace(source, noise=Silence("l2")), 1, "clean")
+    return guess, test, clean
+
+
+def outcome_of(found, column, procedure, noise, dim):
+    """One model's own outcome: its column, answered to the procedure."""
+    guess, test, clean = (counts[column] for counts in found.result)
+    running = procedure(Source(None, noise), dim)
+    next(running)
+    running.send(guess[None])
+    try:
+        running.send(test[None])
+    except StopIteration as end:
+        certificate = end.value
+    answers = tuple(
+        Answer(purpose, int(counts.sum()), (tuple(map(int, counts)),))
+        for purpose, counts in (("guess", guess), ("test", test), ("clean", clean))
+    )
+    return Outcome(found.index, (int(clean.argmax()), certificate), answers, found.seconds / len(found.result[0]))
+
+
+def models_of(members, folders, own):
+    """Every model as a composition of noted members."""
+    places = {digest(name): number for number, name in enumerate(members)}
+    models = [Noted(own, number) for number in range(len(members))]
+    for folder in folders:
+        said = ensemble.read(Path(folder))
+        inner = [Noted(own, places[member.digest]) for member in said.members]
+        models.append(ensemble.compose(inner, said.vote, said.asking))
+    return tuple(models)
+
+
+def recipe_of(model, inputs, options, noise, procedure):
+    question = Question(
+        model=model, model_digest=digest(model), data=options.data, split="test", skip=options.skip, max=options.max,
+        data_digest=inputs.digest, inputs=len(inputs), noise=describe(noise), procedure=describe(procedure),
+        seed=0, sampling=describe(procedure.sampling),
+    )  # fmt: skip
+    note = ("its members were asked together with other models",)
+    return Recipe(question, Means(64, "onnxruntime", "studies/together.py", options.threads, 1, versions(), note))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("members", nargs="+")
+    parser.add_argument("--ensembles", nargs="*", default=[])
+    parser.add_argument("--data", default="cifar10")
+    parser.add_argument("--skip", type=int, default=20)
+    parser.add_argument("--max", type=int, default=-1)
+    parser.add_argument("--sigma", type=float, default=0.25)
+    parser.add_argument("--n", type=int, default=10_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    inputs = data.load(options.data, "test", options.skip, options.max)
+    noise, procedure, own = Gaussian(options.sigma), Certify(100, Fixed(options.n)), threading.local()
+    names = [*options.members, *options.ensembles]
+    models = models_of(options.members, options.ensembles, own)
+    fast = tuple(ready(load(name), inputs.tensor(0), threads=1).classifier for name in options.members)
+    source = Source(Everybody(fast), noise, Votes(models, own, len(fast)))
+    stores = [
+        Store(options.out / Path(name).name, recipe_of(name, inputs, options, noise, procedure)) for name in names
+    ]
+    for store in stores:
+        store.__enter__()
+    try:
+        done = set.intersection(*(store.done() for store in stores))
+        have = [store.done() for store in stores]
+        places = [p for first in (0, 1) for p in range(first, len(inputs), 2) if int(inputs.indices[p]) not in done]
+        jobs = (Job(int(inputs.indices[p]), inputs.tensor(p), steps(source, 100, options.n)) for p in places)
+        labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
+        with bar("together", "inputs") as update:
+            for number, found in enumerate(Local(seed=0, workers=options.threads).run(jobs)):
+                for column, store in enumerate(stores):
+                    if found.index not in have[column]:
+                        one = outcome_of(found, column, procedure, noise, int(np.prod(inputs.shape)))
+                        store.add(_row(one, labels[found.index]))
+                update(len(done) + number + 1, len(inputs), "")
+    finally:
+        for store in stores:
+            store.__exit__(None, None, None)
+    for name, model in zip(names, models, strict=True):
+        if (tally := getattr(model, "tally", None)) is not None and tally.rows:
+            asked, early = tally.asked / tally.rows, tally.early / tally.rows
+            print(f"{Path(name).name}: {asked:.3f} members asked a draw, {early:.3f} of draws without some of them")
+
+
+if __name__ == "__main__":
+    main()
