@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from certus.classifiers import load
+    from certus.compositions import Aces, Route
     from certus.contracts import ABSTAIN, Certificate, Evidence
     from certus.ensembles import Ensemble
     from certus.errors import CertusError
@@ -25,16 +26,20 @@ __version__ = "0.1.0"
 # Where each public name lives; imported when first used, so that `certus --help` does not wait for torch.
 _HOME = {
     "ABSTAIN": "certus.contracts",
+    "Aces": "certus.compositions",
     "Certificate": "certus.contracts",
     "CertusError": "certus.errors",
     "Ensemble": "certus.ensembles",
     "Evidence": "certus.contracts",
     "Gaussian": "certus.noise.gaussian",
+    "Route": "certus.compositions",
     "Smoothed": "certus.smoothed",
     "load": "certus.classifiers",
 }
 
-__all__ = ["ABSTAIN", "Certificate", "CertusError", "Ensemble", "Evidence", "Gaussian", "Smoothed", "load"]
+__all__ = [
+    "ABSTAIN", "Aces", "Certificate", "CertusError", "Ensemble", "Evidence", "Gaussian", "Route", "Smoothed", "load",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

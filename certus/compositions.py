@@ -2,17 +2,18 @@
 
 >>> aces = Aces("models/certified", core="models/accurate", noise=Gaussian(0.25), theta=0.3)
 >>> aces.certify(x).radius
->>> aces.save("models/both"); Aces.load("models/both").predict(x)
+>>> aces.save("models/both")
+>>> Aces.load("models/both").predict(x)
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from certus.classifiers import bundle, load, wrap
-from certus.classifiers.bundle import Bundle, Description
 from certus.contracts import Certificate, Noise
 from certus.errors import ModelError
 from certus.procedures.aces import Aces as AcesCertify
@@ -23,115 +24,125 @@ from certus.recipe import describe
 from certus.sampling.fixed import Fixed
 from certus.smoothed import Procedure, Smoothed
 
-Part = tuple[str, Any, Noise | None]  # role, model (or what `certus.load` takes), noise; a core has none
+Part = tuple[str, Any, Noise | None]  # role, model or what `certus.load` takes, noise; a core has none
 
 
-class Composition:
-    """Networks with roles, asked through the procedures of a kind of composition."""
+class Composition(ABC):
+    """Networks with roles, each under its noise. A network is an object, or what `certus.load` takes."""
 
-    def __init__(self, kind: bundle.Part, parts: Sequence[Part], noise: Noise, engine: str) -> None:
-        self.kind = kind
+    kind: bundle.Part  # the procedure's name, with the options that belong to the composition
+
+    def __init__(self, parts: Sequence[Part], noise: Noise, engine: str) -> None:
         self.parts = tuple(parts)
         roles, models, noises = zip(*parts, strict=True)
         loaded = tuple(load(model) if isinstance(model, str | Path) else wrap(model) for model in models)
-        self._smoothed = Smoothed(Bundle(roles, loaded, noises), noise, engine=engine)
+        self._smoothed = Smoothed(bundle.Bundle(roles, loaded, noises), noise, engine=engine)
+
+    @abstractmethod
+    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure: ...
+
+    @abstractmethod
+    def _predicting(self, n: int, alpha: float) -> Procedure: ...
+
+    def certify(
+        self, x: Any, *, n0: int = 100, n: int = 100_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None
+    ) -> Certificate:
+        """The label of x and the radius within which it cannot change, except with probability alpha.
+
+        Its parts are the certificates of the selection and of what was selected.
+        """
+        return self.certify_all([x], n0=n0, n=n, alpha=alpha, seed=seed, batch=batch)[0]
+
+    def certify_all(
+        self,
+        inputs: Sequence[Any],
+        *,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        seed: int = 0,
+        batch: int | None = None,
+    ) -> list[Certificate]:
+        """One certificate for each input; alpha is for each of them alone."""
+        return self._smoothed.run(self._certifying(n0, n, alpha), inputs, seed, batch)
+
+    def predict(self, x: Any, *, n: int = 10_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
+        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
+        return self._smoothed.run(self._predicting(n, alpha), [x], seed, batch)[0].label
 
     def save(self, folder: str | Path) -> None:
-        """Write composition.json; the networks stay where they are and must be folders, files or names."""
-        bundle.write(Path(folder), self._described(Path(folder)))
-
-    def _described(self, folder: Path) -> Description:
+        """Write composition.json; the networks stay where they are, so they must be folders, files or names."""
         for role, model, _ in self.parts:
             if not isinstance(model, str | Path):
                 raise ModelError(
                     f"{role} of a composition must be a folder, file or name to be saved; got {type(model).__name__}"
                 )
         parts = [(role, str(model), None if noise is None else describe(noise)) for role, model, noise in self.parts]
-        return bundle.described(folder, self.kind, parts)
+        bundle.write(Path(folder), bundle.described(Path(folder), self.kind, parts))
 
-    def _each(self, procedure: Procedure, inputs: Sequence[Any], seed: int, batch: int | None) -> list[Certificate]:
-        return self._smoothed.run(procedure, inputs, seed, batch)
+    def _at(self, folder: Path) -> Self:
+        """As loaded from a folder: its networks can be saved again."""
+        places = [bundle.located(folder, member) for member in bundle.read(folder).members]
+        self.parts = tuple((role, place, noise) for (role, _, noise), place in zip(self.parts, places, strict=True))
+        return self
 
 
 class Aces(Composition):
-    """The certified network where the selection is certain of it, else the core, which is not certified.
+    """The certified network where the selection is certain of it, else the core, which has no radius.
 
-    Without a selection network the entropy of the certified one selects: at most theta, to the base of the classes.
+    Without a selection network the certified one's own entropy selects, where it is at most theta.
     """
 
     def __init__(
         self, certify: Any, core: Any, noise: Noise, theta: float = 0.3, select: Any = None, *, engine: str = "auto"
     ) -> None:
         self.theta = AcesCertify(theta).theta
-        parts: list[Part] = [("certify", certify, noise), ("core", core, None)]
-        if select is not None:
-            parts.append(("select", select, noise))
-        super().__init__({"name": "aces", "theta": theta}, parts, noise, engine)
-
-    def certify(self, x: Any, **options: Any) -> Certificate:
-        """The label of x and its radius; options as in `certify_all`."""
-        return self.certify_all([x], **options)[0]
-
-    def certify_all(
-        self, inputs: Sequence[Any], *, n0: int = 100, n: int = 100_000, alpha: float = 0.001, seed: int = 0,
-        batch: int | None = None,
-    ) -> list[Certificate]:  # fmt: skip
-        """One certificate for each input: certified, or the core's answer with radius 0, or an abstention."""
-        return self._each(AcesCertify(self.theta, n0, n, alpha), inputs, seed, batch)
-
-    def predict(self, x: Any, *, n: int = 10_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
-        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
-        return self._each(AcesPredict(self.theta, n, alpha), [x], seed, batch)[0].label
+        self.kind = {"name": "aces", "theta": theta}
+        selection: list[Part] = [] if select is None else [("select", select, noise)]
+        super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine)
 
     @classmethod
     def load(cls, folder: str | Path, *, engine: str = "auto") -> Self:
         """A composition that was saved, or that a run of `certus aces certify` keeps as RUN/model."""
-        kind, parts, noises = _read(Path(folder), "aces")
-        return cls(parts["certify"], parts["core"], noises[0], kind["theta"], parts.get("select"), engine=engine)
+        kind, networks = bundle.load_kind(Path(folder), "aces")
+        parts = dict(zip(networks.roles, networks.members, strict=True))
+        noise = networks.noises[0]
+        if noise is None or not {"certify", "core"} <= parts.keys():
+            raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
+        made = cls(parts["certify"], parts["core"], noise, kind.get("theta", 0.3), parts.get("select"), engine=engine)
+        return made._at(Path(folder))
+
+    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
+        return AcesCertify(self.theta, n0, n, alpha)
+
+    def _predicting(self, n: int, alpha: float) -> Procedure:
+        return AcesPredict(self.theta, n, alpha)
 
 
 class Route(Composition):
-    """A selector chooses one of several branches, each with its own noise; a branch with None is a core."""
+    """A selector chooses one of several branches, each with its own noise; a branch without noise is a core."""
+
+    kind = {"name": "route"}
 
     def __init__(
         self, branches: Sequence[tuple[Any, Noise | None]], selector: Any, noise: Noise, *, engine: str = "auto"
     ) -> None:
         if len(branches) < 2:
             raise ModelError(f"a route must have at least two branches; got {len(branches)}")
-        parts: list[Part] = [(f"branch {i}", model, around) for i, (model, around) in enumerate(branches)]
-        super().__init__({"name": "route"}, [*parts, ("select", selector, noise)], noise, engine)
-
-    def certify(self, x: Any, **options: Any) -> Certificate:
-        """The label of x and its radius; options as in `certify_all`."""
-        return self.certify_all([x], **options)[0]
-
-    def certify_all(
-        self, inputs: Sequence[Any], *, n0: int = 100, n: int = 100_000, alpha: float = 0.001, seed: int = 0,
-        batch: int | None = None,
-    ) -> list[Certificate]:  # fmt: skip
-        """One certificate for each input; its parts are those of the selector and of the branch that was asked."""
-        return self._each(RouteCertify(n0, Fixed(n, alpha)), inputs, seed, batch)
-
-    def predict(self, x: Any, *, n: int = 10_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
-        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
-        return self._each(RoutePredict(n, alpha), [x], seed, batch)[0].label
+        parts: list[Part] = [(f"branch {number}", *branch) for number, branch in enumerate(branches)]
+        super().__init__([*parts, ("select", selector, noise)], noise, engine)
 
     @classmethod
     def load(cls, folder: str | Path, *, engine: str = "auto") -> Self:
         """A composition that was saved, or that a run of `certus route certify` keeps as RUN/model."""
-        _, parts, noises = _read(Path(folder), "route")
-        branches = [(model, noise) for (role, model), noise in zip(parts.items(), noises, strict=True)
-                    if role != "select"]  # fmt: skip
-        return cls(branches, parts["select"], noises[-1], engine=engine)
+        _, networks = bundle.load_kind(Path(folder), "route")
+        *branches, (selector, noise) = zip(networks.members, networks.noises, strict=True)
+        if noise is None:
+            raise ModelError(f"{folder} must hold branches and a selector with its noise; it does not")
+        return cls(branches, selector, noise, engine=engine)._at(Path(folder))
 
+    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
+        return RouteCertify(n0, Fixed(n, alpha))
 
-def _read(folder: Path, kind: str) -> tuple[bundle.Part, dict[str, str], list[Any]]:
-    """The procedure of a saved composition, its models by role, and their noises."""
-    if not bundle.is_bundle(folder):
-        raise ModelError(f"{folder} must be the folder of a composition; it holds no {bundle.FILE}")
-    description = bundle.read(folder)
-    if description.procedure.get("name") != kind:
-        raise ModelError(f"{folder} must be a composition of kind {kind}; got {description.procedure.get('name')}")
-    bundle.load(folder)  # networks that have changed are refused here
-    models = {member.role: bundle.located(folder, member) for member in description.members}
-    return description.procedure, models, list(bundle.outline(folder).noises)
+    def _predicting(self, n: int, alpha: float) -> Procedure:
+        return RoutePredict(n, alpha)

@@ -45,13 +45,15 @@ class Question:
     value_range: tuple[float, float] | None = None
     image_size: int | None = None
     start: int = 0  # the first index
+    preparation: Part | None = None  # what chooses each input's own noise before its draws
 
     @property
     def fingerprint(self) -> str:
         """A hash of the question; places are left out."""
         settings = {key: value for key, value in dataclasses.asdict(self).items() if key not in PLACES}
-        if self.start == 0:
-            del settings["start"]  # runs from before there was a start keep their hash
+        for later, default in (("start", 0), ("preparation", None)):
+            if settings[later] == default:
+                del settings[later]  # runs from before there was such a setting keep their hash
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def differences(self, other: Question) -> list[str]:

@@ -25,10 +25,11 @@ from certus.classifiers import digest, ensemble, load, ready
 from certus.cli._progress import bar
 from certus.contracts import Answer, Draw, Job, Outcome, Source
 from certus.engine.local import Local
+from certus.noise._silence import Silence
 from certus.noise.gaussian import Gaussian
 from certus.procedures.certify import Certify
 from certus.recipe import Means, Question, Recipe, describe, versions
-from certus.runs.certify import Silence, _row
+from certus.runs.certify import _row
 from certus.runs.store import Store
 from certus.sampling.fixed import Fixed
 
@@ -74,7 +75,7 @@ def steps(source, n0, n):
     """What Certify would ask, and the clean look that every run keeps."""
     guess = yield Draw(source, n0, "guess")
     test = yield Draw(source, n, "test")
-    clean = yield Draw(dataclasses.replace(source, noise=Silence("l2")), 1, "clean")
+    clean = yield Draw(dataclasses.replace(source, noise=Silence(source.noise)), 1, "clean")
     return guess, test, clean
 
 
@@ -92,7 +93,7 @@ def outcome_of(found, column, procedure, noise, dim):
         Answer(purpose, int(counts.sum()), (tuple(map(int, counts)),))
         for purpose, counts in (("guess", guess), ("test", test), ("clean", clean))
     )
-    return Outcome(found.index, (int(clean.argmax()), certificate), answers, found.seconds / len(found.result[0]))
+    return Outcome(found.index, (int(clean.argmax()), certificate, None), answers, found.seconds / len(found.result[0]))
 
 
 def models_of(members, folders, own):

@@ -55,11 +55,12 @@ ALLOWED = {
         "zoo",
     },
     "memory": {"contracts", "errors", "files"},
-    "preparation": {"contracts", "errors", "sigma_ascent"},
+    "preparation": {"contracts", "errors", "noise", "sigma_ascent"},
     "recipe": {"catalog", "errors", "files"},
     "runs": {"ballots", "bounds", "classifiers", "contracts", "data", "engine", "errors", "files", "noise", "recipe"},
     "report": {"contracts", "data", "errors", "files", "recipe", "runs", "sampling"},
     "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
+    "compositions": {"classifiers", "contracts", "errors", "procedures", "recipe", "sampling", "smoothed"},
 }
 
 

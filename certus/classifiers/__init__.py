@@ -164,6 +164,22 @@ def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
         raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
 
 
+def differentiable(classifier: Classifier, example: Tensor) -> Classifier:
+    """The same classifier with gradients to its inputs; only torch networks and compositions of them have any."""
+    from certus.classifiers.composed import rebuilt
+    from certus.classifiers.module import Module
+
+    def network(leaf: Classifier) -> Classifier:
+        if isinstance(leaf, Module):
+            return leaf.network
+        raise ModelError(
+            f"a search that climbs needs a torch network, for its gradients; got {type(leaf).__name__.lower()} "
+            "(the grid search needs none: --sigma-search grid)"
+        )
+
+    return rebuilt(classifier, network, example)
+
+
 def try_once(classifier: Classifier, example: Tensor) -> None:
     """One forward pass, to tell a network that does not fit its inputs from one that cannot be exported."""
     try:

@@ -126,6 +126,21 @@ def load(folder: Path) -> Bundle:
     return _bundle(folder, description, members)
 
 
+def load_kind(folder: Path, kind: str) -> tuple[Part, Bundle]:
+    """The procedure and the networks of a composition that must be of this kind."""
+    if not is_bundle(folder):
+        raise ModelError(f"'{folder}' must be the folder of a composition; it holds no {FILE}")
+    procedure = read(folder).procedure
+    if procedure.get("name") != kind:
+        raise ModelError(f"'{folder}' must be a composition of kind {kind}; got {procedure.get('name')}")
+    return procedure, load(folder)
+
+
+def located(folder: Path, member: Member) -> str:
+    """A network's name, or its path from here."""
+    return ensemble.located(folder, member.place)
+
+
 def outline(folder: Path) -> Bundle:
     """The composition without its networks, to replay what they once answered."""
     description = read(folder)

@@ -62,14 +62,14 @@ class Subset(NamedTuple):
         return load(self.data, self.split, self.skip, self.max, value_range, self.image_size, self.start)
 
 
-def parse_range(text: str | None) -> tuple[float, float] | None:
+def parse_range(text: str | None, option: str = "--range") -> tuple[float, float] | None:
     """`lo,hi` → two numbers."""
     if text is None:
         return None
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError as error:
-        raise OptionError(f"--range must be two numbers lo,hi; got '{text}'") from error
+        raise OptionError(f"{option} must be two numbers lo,hi; got '{text}'") from error
     return low, high
 
 
@@ -206,6 +206,31 @@ def noise_of(name: str, sigma: float | None, settings: list[str] | None) -> tupl
     options = {**named(own), **({} if sigma is None else {"sigma": sigma})}
     noise: Noise = catalog.build("noise", name, options)
     return noise, [setting for setting in settings or [] if setting not in own]
+
+
+def preparation_of(
+    asked: bool,
+    noise: Noise,
+    steps: int | None,
+    draws: int | None,
+    step_size: float | None,
+    bounds: str | None,
+    search: str | None,
+) -> Part | None:
+    """The search for each input's noise level, if one is asked for."""
+    from certus.preparation.per_input_sigma import PerInputSigma
+    from certus.recipe import describe
+
+    low, high = parse_range(bounds, "--sigma-bounds") or (None, None)
+    given = {"steps": steps, "draws": draws, "step_size": step_size, "low": low, "high": high, "search": search}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if not asked:
+        if options:
+            raise OptionError(f"--{next(iter(options)).replace('_', '-')} belongs to --sigma-per-input; got it without")
+        return None
+    part = PerInputSigma(**options)
+    part.check(noise)
+    return describe(part)
 
 
 def say_noise(noise: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +43,14 @@ def command(
     threads: o.Threads = None,
     ray: o.Ray = None,
     ray_workers: o.RayWorkers = None,
+    sigma_per_input: Annotated[
+        bool, typer.Option("--sigma-per-input", help="Choose each input's own noise level first, from --sigma on.")
+    ] = False,
+    steps: Annotated[int | None, typer.Option(help="Steps of that search.  [default: 900]")] = None,
+    draws: Annotated[int | None, typer.Option(help="Noisy copies a step.  [default: 1]")] = None,
+    step_size: Annotated[float | None, typer.Option(help="Length of a step.  [default: 0.0001]")] = None,
+    sigma_bounds: Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")] = None,
+    sigma_search: Annotated[str | None, typer.Option(help="ascent, or grid (needs no gradients).")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="name=value, another option of the noise or the sampling.")
     ] = None,
@@ -58,6 +67,7 @@ def command(
     chosen, rest = o.noise_of(noise, sigma, set_)
     scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
     procedure = Certify(n0, scheme, against)
+    preparation = o.preparation_of(sigma_per_input, chosen, steps, draws, step_size, sigma_bounds, sigma_search)
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
@@ -67,6 +77,7 @@ def command(
     prepared = o.prepare(model, inputs, engine, threads)
     parts = describe(chosen), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)
+    question = dataclasses.replace(question, preparation=preparation)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)
     o.carry_out_shown(recipe, out, inputs, prepared, f"certify {inputs.name}", cluster)
     o.say_summary(out)

@@ -11,7 +11,6 @@ only of a memory (`certus.memory`).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from certus.contracts import Stream
 from certus.errors import OptionError, unknown
+from certus.noise import at_level
 from certus.sigma_ascent import estimate, slope
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SEARCHES = ("ascent", "grid")
+STRETCHED = ("gaussian", "uniform")  # noises that a level only stretches
 PURPOSE = "sigma"
 _WIDEST = 4.0  # without bounds of the user's, a level stays within this factor of the given one
 
@@ -68,8 +69,8 @@ class PerInputSigma:
 
     def check(self, noise: Any) -> None:
         """Only noises that a level stretches can be searched."""
-        if getattr(noise, "norm", "") not in ("l2", "l1") or not hasattr(noise, "sigma"):
-            name = type(noise).__name__.lower()
+        name = type(noise).__name__.lower()
+        if name not in STRETCHED:
             raise OptionError(f"noise of per_input_sigma must be gaussian or uniform; got {name}")
         self.bounds(noise.sigma)
 
@@ -80,7 +81,7 @@ class PerInputSigma:
         import torch
 
         self.check(noise)
-        unit = _at(noise, 1.0)
+        unit = at_level(noise, 1.0)
         buffer = torch.empty(self.draws, *x.shape)
         nothing = torch.zeros(x.shape[1:])
 
@@ -92,7 +93,7 @@ class PerInputSigma:
             return buffer
 
         levels = (self._ascend if self.search == "ascent" else self._best)(network, noise, unit, x, draw)
-        return [_at(noise, float(level)) for level in levels]
+        return [at_level(noise, float(level)) for level in levels]
 
     def _ascend(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
         import torch
@@ -117,9 +118,3 @@ class PerInputSigma:
         _, label = radius(torch.tensor(float(noise.sigma)), len(levels), None)
         chosen = None if self.follow else label
         return levels[torch.stack([radius(level, i, chosen)[0] for i, level in enumerate(levels)]).argmax(0)]
-
-
-def _at(noise: Any, sigma: float) -> Any:
-    """The same kind of noise at another level; a half-width follows the level."""
-    others = {"lam": 0.0} if "lam" in {field.name for field in dataclasses.fields(noise)} else {}
-    return dataclasses.replace(noise, sigma=sigma, **others)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certus.contracts import Certificate, Classifier, Draw, Job, Outcome, Source, Steps
+from certus.contracts import Certificate, Classifier, Draw, Job, Noise, Outcome, Source, Steps, Stream
 from certus.data import Inputs
 from certus.engine.local import Local
 from certus.errors import DataError, ModelError
 from certus.noise._silence import Silence
-from certus.recipe import Recipe, build, build_procedure
+from certus.recipe import Question, Recipe, build, build_procedure
 from certus.runs.rows import UNCOUNTED, Row
 from certus.runs.store import Store
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from certus.engine.cluster import Cluster
+
+CHUNK = 32  # inputs whose noise is chosen together; few, so that the first draws come soon
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def carry_out(
     watcher = watcher or Watcher()
     question, means = recipe.question, recipe.means
     procedure = build_procedure(question)
-    source = Source(classifier, build("noise", question.noise))
+    source, prepare = Source(classifier, build("noise", question.noise)), prepared_by(question, inputs.tensor(0))
     if getattr(procedure, "labelled", True):
         _refuse_labels(_base(classifier), inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
@@ -61,7 +63,7 @@ def carry_out(
         watcher.started(len(inputs), len(done), procedure.cap)
         if cluster is None:
             engine = Local(means.batch, question.seed, watcher.rows, means.workers)
-            notes, outcomes = engine.notes, engine.run(_jobs(procedure, source, inputs, done))
+            notes, outcomes = engine.notes, engine.run(_jobs(procedure, source, inputs, done, prepare, question.seed))
         else:
             notes, outcomes = _elsewhere(cluster, recipe, inputs, done, watcher)
         for outcome in outcomes:
@@ -101,22 +103,56 @@ def _elsewhere(
     return run_remotely(cluster, recipe, inputs, done, watcher.rows)
 
 
-def _jobs(procedure: Any, source: Source, inputs: Inputs, done: set[int]) -> Iterator[Job]:
-    for position, index in enumerate(inputs.indices.tolist()):
-        if index not in done:
-            yield job(procedure, source, index, inputs.tensor(position), int(inputs.labels[position]))
+Prepare = Callable[[Noise, "Tensor", Sequence[Stream]], Sequence[Noise]]
 
 
-def job(procedure: Any, source: Source, index: int, x: Tensor, truth: int) -> Job:
-    """One input on its way: the procedure, then a look at the input without noise."""
-    return Job(index, x, _with_clean(source, procedure(source, x.numel(), truth)))
+def prepared_by(question: Question, example: Tensor) -> Prepare | None:
+    """What chooses each input's noise, with a copy of the model that has gradients; None where all have the same."""
+    if question.preparation is None:
+        return None
+    from certus.classifiers import differentiable, load
+
+    part = build("preparation", question.preparation)
+    part.check(build("noise", question.noise))
+    loaded = load(question.model)
+    network = differentiable(loaded, example) if part.search == "ascent" else loaded
+    return lambda noise, x, streams: list(part(network, noise, x, streams))
 
 
-def _with_clean(source: Source, steps: Steps[Certificate]) -> Steps[tuple[int, Certificate]]:
+def _jobs(
+    procedure: Any, source: Source, inputs: Inputs, done: set[int], prepare: Prepare | None, seed: int
+) -> Iterator[Job]:
+    left = [position for position, index in enumerate(inputs.indices.tolist()) if index not in done]
+    size = 1 if prepare is None else CHUNK
+    for first in range(0, len(left), size):
+        chosen = left[first : first + size]
+        items = [(int(inputs.indices[p]), inputs.tensor(p), int(inputs.labels[p])) for p in chosen]
+        yield from jobs(procedure, source, items, prepare, seed)
+
+
+def jobs(
+    procedure: Any, source: Source, items: Sequence[tuple[int, Tensor, int]], prepare: Prepare | None, seed: int
+) -> Iterator[Job]:
+    """Inputs (index, x, label) on their way, each at its own noise where one is chosen; then a look without noise."""
+    import torch
+
+    noises: Sequence[Noise] = [source.noise] * len(items)
+    if prepare is not None:
+        streams = [Stream(seed, index, "sigma") for index, _, _ in items]
+        noises = prepare(source.noise, torch.stack([x for _, x, _ in items]), streams)
+    for (index, x, truth), noise in zip(items, noises, strict=True):
+        own = replace(source, noise=noise)
+        level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
+        yield Job(index, x, _with_clean(own, procedure(own, x.numel(), truth), level))
+
+
+def _with_clean(
+    source: Source, steps: Steps[Certificate], sigma: float | None
+) -> Steps[tuple[int, Certificate, float | None]]:
     """The procedure, then the base classifier's own answer: the engine must meet the classifier on noisy inputs."""
     certificate = yield from steps
     clean = yield Draw(Source(_base(source.classifier), Silence(source.noise)), 1, purpose="clean")
-    return int(clean[0].argmax()), certificate
+    return int(clean[0].argmax()), certificate, sigma
 
 
 def _base(classifier: Classifier) -> Classifier:
@@ -126,7 +162,7 @@ def _base(classifier: Classifier) -> Classifier:
 
 
 def _row(outcome: Outcome, label: int) -> Row:
-    clean, certificate = outcome.result
+    clean, certificate, sigma = outcome.result
     draws = sum(answer.draws for answer in outcome.answers if answer.purpose not in UNCOUNTED)
     return Row(
         outcome.index,
@@ -138,6 +174,7 @@ def _row(outcome: Outcome, label: int) -> Row:
         clean,
         certificate.evidence.low if certificate.evidence.low > 0 else None,
         outcome.answers,
+        sigma,
     )
 
 

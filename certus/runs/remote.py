@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from certus.classifiers import Ready, digest, load, ready
 from certus.contracts import Outcome, Source
@@ -21,7 +21,10 @@ from certus.engine.local import Local
 from certus.engine.ray import Ray
 from certus.errors import CertusError, ModelError
 from certus.recipe import Recipe, build, build_procedure, versions
-from certus.runs.certify import job
+from certus.runs.certify import jobs, prepared_by
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def run_remotely(
@@ -53,13 +56,15 @@ class Station:
 
     def __call__(self) -> Answering:
         """Set up, on the worker: the same steps as on the command line."""
+        import torch
+
         sys.path += [folder for folder in self.folders if folder not in sys.path]
         try:
             prepared = self._load()
         except CertusError as error:
             raise type(error)(f"on {socket.gethostname()}: {error}") from error
         notes = [prepared.note] if prepared.note else []
-        return Answering(self.recipe, prepared, [*notes, *self._other_versions()])
+        return Answering(self.recipe, prepared, torch.tensor(self.example), [*notes, *self._other_versions()])
 
     def _load(self) -> Ready:
         import torch
@@ -81,18 +86,18 @@ class Station:
 class Answering:
     """A worker that is set up: the ordinary engine on the inputs of its units."""
 
-    def __init__(self, recipe: Recipe, prepared: Ready, notes: list[str]) -> None:
+    def __init__(self, recipe: Recipe, prepared: Ready, example: Tensor, notes: list[str]) -> None:
         question = recipe.question
         self.procedure = build_procedure(question)
         self.source = Source(prepared.classifier, build("noise", question.noise))
         self.engine = Local(recipe.means.batch, question.seed, workers=prepared.workers, notes=notes)
         self.notes = self.engine.notes
+        self.prepare, self.seed = prepared_by(question, example), question.seed
 
     def run(self, items: Sequence[tuple[int, Payload]], advance: Callable[[int], None]) -> Iterator[Outcome]:
         import torch
 
         self.engine.advance = advance
         # A copy: what Ray hands over is read-only, and torch warns of that.
-        return self.engine.run(
-            job(self.procedure, self.source, index, torch.tensor(x), label) for index, (x, label) in items
-        )
+        given = [(index, torch.tensor(x), label) for index, (x, label) in items]
+        return self.engine.run(jobs(self.procedure, self.source, given, self.prepare, self.seed))

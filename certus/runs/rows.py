@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from certus.contracts import Answer, Norm
 
 UNCOUNTED = ("clean", "core")  # purposes of looks at an input without noise, which are no draws
+
+
+class Settled(NamedTuple):
+    """What a memory of regions answered, beside what smoothing alone had said."""
+
+    predicted: int  # by smoothing alone
+    radius: float
+    conflict: str | None  # "switched" to the label of a region around it, "shrunk" to make room for one
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,8 @@ class Row:
     clean: int | None = None  # what the base classifier says without noise, where it was asked
     low: float | None = None  # lower bound on P(predicted), where it is kept
     answers: tuple[Answer, ...] = ()
+    sigma: float | None = None  # the input's own noise level, where it was chosen
+    settled: Settled | None = None  # what a memory made of it: predicted and radius are then the memory's
 
     @property
     def correct(self) -> bool:

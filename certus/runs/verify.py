@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from certus.contracts import Answer, Certificate, Classifier, Draw, Source, Stream
 from certus.data import Inputs
 from certus.errors import RunError
+from certus.noise import at_level
 from certus.recipe import Question, Recipe, build, build_procedure
 from certus.runs.replay import replay
 from certus.runs.rows import UNCOUNTED, Row
@@ -53,17 +54,30 @@ def verify(
     procedure, source = build_procedure(question), Source(classifier, build("noise", question.noise))
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     dim = int(np.prod(inputs.shape))
-    for row in record.rows:
+    rows = [_by_smoothing(row) for row in record.rows]
+    for row in rows:
+        own = source_of(row, source)
         if labels.get(row.index) != row.label:
             findings.problems.append(f"input {row.index}: label {row.label} is not the data's {labels.get(row.index)}")
-        findings.problems += [f"input {row.index}: {problem}" for problem in recompute(row, procedure, source, dim)]
-    known = [row for row in record.rows if row.index in labels]
+        findings.problems += [f"input {row.index}: {problem}" for problem in recompute(row, procedure, own, dim)]
+    known = [row for row in rows if row.index in labels]
     sample = random.Random(seed).sample(known, min(redraw, len(known)))
     total = sum(row.draws or 0 for row in sample)
     for row in sample:
         x = inputs.tensor(inputs.indices.tolist().index(row.index))
-        _redraw(row, x, procedure, source, question.seed, findings, lambda: advance(findings.votes, total))
+        own = source_of(row, source)
+        _redraw(row, x, procedure, own, question.seed, findings, lambda: advance(findings.votes, total))
     return findings
+
+
+def _by_smoothing(row: Row) -> Row:
+    """The row as smoothing alone left it; what a memory made of it is checked by the memory (`certus memory check`)."""
+    return row if row.settled is None else replace(row, predicted=row.settled.predicted, radius=row.settled.radius)
+
+
+def source_of(row: Row, source: Source) -> Source:
+    """What was sampled for one input: at the input's own noise level, where one was chosen."""
+    return source if row.sigma is None else replace(source, noise=at_level(source.noise, row.sigma))
 
 
 def recompute(row: Row, procedure: Any, source: Source, dim: int) -> list[str]:

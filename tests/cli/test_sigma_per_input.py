@@ -1,0 +1,76 @@
+"""A noise level of its own for every input, from the command line: kept, replayed, redrawn, resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from certus.cli.main import run
+from certus.runs.store import read
+
+OPTIONS = ["--data", "digits", "--skip", "60", "--sigma", "0.25", "--n", "500", "--threads", "1"]
+SEARCH = ["--sigma-per-input", "--steps", "10", "--draws", "4", "--step-size", "0.01"]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sigma") / "net"
+    assert run(["train", "--out", str(folder), "--epochs", "2", "--batch", "64", "--threads", "1"]) == 0
+    return folder
+
+
+def certify(network, out, *options):
+    return run(["certify", str(network), *OPTIONS, "--out", str(out), *options])
+
+
+def test_levels_are_chosen_kept_and_verified(network, tmp_path, capsys):
+    assert certify(network, tmp_path / "fixed") == 0
+    assert certify(network, tmp_path / "own", *SEARCH) == 0
+    fixed, own = read(tmp_path / "fixed").rows, read(tmp_path / "own").rows
+    assert all(row.sigma is None for row in fixed) and all(0.0625 <= row.sigma <= 1 for row in own)
+    assert len({row.sigma for row in own}) > len(own) // 2
+    capsys.readouterr()
+    assert run(["verify", str(tmp_path / "own"), "--redraw", "3"]) == 0
+    assert "all as recorded" in capsys.readouterr().out
+
+
+def test_a_stopped_run_goes_on_with_the_same_levels(network, tmp_path):
+    import contextlib
+    import sqlite3
+
+    assert certify(network, tmp_path / "whole", *SEARCH) == 0
+    assert certify(network, tmp_path / "cut", *SEARCH) == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "cut" / "certificates.sqlite")) as base, base:
+        for table in ("certificates", "levels"):  # as if it had been stopped before these
+            base.execute(f"DELETE FROM {table} WHERE idx > 60")
+    assert certify(network, tmp_path / "cut", *SEARCH) == 0
+    whole, cut = (
+        [dataclasses.replace(row, seconds=0) for row in read(tmp_path / name).rows] for name in ("whole", "cut")
+    )
+    # Levels are chosen for several inputs in one batch, and another batch may move their last digits.
+    assert [row.index for row in cut] == [row.index for row in whole]
+    assert [row.sigma for row in cut] == pytest.approx([row.sigma for row in whole], rel=1e-4)
+
+
+def test_the_grid_needs_no_gradients_and_the_ascent_says_so(network, tmp_path, capsys):
+    onnx = str(tmp_path / "net.onnx")
+    assert run(["export-onnx", str(network), "--data", "digits", "--out", onnx]) == 0
+    capsys.readouterr()
+    assert certify(onnx, tmp_path / "no", *SEARCH) == 2
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert "needs a torch network" in err and "--sigma-search grid" in err
+    assert certify(onnx, tmp_path / "grid", "--sigma-per-input", "--sigma-search", "grid", "--draws", "20") == 0
+    assert len({row.sigma for row in read(tmp_path / "grid").rows}) > 1
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--steps", "5"], "--steps belongs to --sigma-per-input"),
+    (["--sigma-per-input", "--steps", "0"], "steps of per_input_sigma"),
+    (["--sigma-per-input", "--sigma-bounds", "0.5,1"], "within the bounds"),
+    (["--sigma-per-input", "--sigma-bounds", "low"], "--sigma-bounds must be two numbers"),
+    (["--sigma-per-input", "--sigma-search", "luck"], "search of per_input_sigma"),
+])  # fmt: skip
+def test_bad_options_are_one_line(network, tmp_path, capsys, options, words):
+    assert certify(network, tmp_path / "run", *options) == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "run").exists()
