@@ -115,6 +115,15 @@ def test_quantiles_near_certainty_keep_their_gradient():
     assert torch.isfinite(certain).all()
 
 
+def test_a_surely_wrong_example_does_not_break_the_loss():
+    answers = torch.tensor([[[0.0, 300.0, 0.0]], [[0.0, 300.0, 0.0]]], requires_grad=True)
+    given = Batch(torch.zeros(1, 4), torch.tensor([0]), torch.tensor([0.25]), torch.Generator(), 0.0)
+    terms = Macer(copies=2).terms(answers, given)
+    torch.stack(list(terms.values())).sum().backward()
+    assert float(terms["radius"].detach()) == 0.0 and float(terms["cross_entropy"].detach()) == pytest.approx(300)
+    assert torch.isfinite(answers.grad).all()
+
+
 def test_special_cases_are_the_simpler_loss():
     def terms(objective):
         return {name: float(value) for name, value in objective(tiny(), batch()).items()}

@@ -25,6 +25,7 @@ from certus.training.forward import scores
 from certus.training.published import require_count, require_number
 
 _TINY = 1e-300  # far below any estimate that the hinge lets through
+_ALL = 1 - 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -70,5 +71,6 @@ def quantile_gap(answers: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     top, second = shares.gather(-1, y.unsqueeze(-1)).squeeze(-1), others.amax(-1)
     high = top > 0.5
     quantile = torch.special.ndtri(torch.where(high, others.sum(-1), top).clamp_min(_TINY))
-    gap = torch.where(high, -quantile, quantile) - torch.special.ndtri(second.clamp_min(_TINY))
+    # Another class may have all the votes: such an example is not correct, but its gap must be a number all the same.
+    gap = torch.where(high, -quantile, quantile) - torch.special.ndtri(second.clamp(_TINY, _ALL))
     return gap, top > second
