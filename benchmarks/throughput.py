@@ -12,7 +12,8 @@ all threads on one batch, or as many batches at once as threads. Every round mea
     unpacked   the same, one input at a time
 
 and prints the median over rounds of paired ratios, each with its range. The shares are of the workers' time at fixed n.
-The last lines show peak memory at n and at 20·n draws: nothing may grow with n.
+The last line shows peak memory at n and at 10 or 20 times n draws (`--memory large`: resnet50 on 3×224×224, called with
+`--networks ""`, since a peak is of the process): nothing may grow with n.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from certus.procedures.certify import Certify
 from certus.sampling.fixed import Fixed
 from certus.sampling.spending import Spending
 
+SMALL = (3, 32, 32)
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}
 NOISE = Gaussian(0.25)
 RATIOS = ("fixed ÷ forward", "fixed ÷ both", "spending ÷ fixed", "unpacked ÷ fixed")
@@ -77,7 +79,7 @@ def certified(source, inputs, procedure, workers=1, at_once=None):
 
 
 def measure(name, threads, rounds, seconds):
-    shape = SHAPES.get(name, (3, 32, 32))
+    shape = SHAPES.get(name, SMALL)
     torch.manual_seed(0)
     network = catalog.build("architectures", name).build(shape, 10).eval()
     x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
@@ -106,16 +108,23 @@ def measure(name, threads, rounds, seconds):
     print("  shares            ", "  ".join(f"{key} {value:.1%}" for key, value in middle.items()), flush=True)
 
 
-def memory():
-    """Peak memory after few and after many draws."""
-    shape = (3, 32, 32)
-    network = catalog.build("architectures", "resnet8").build(shape, 10).eval()
+def memory(name, shape, draws):
+    """Peak memory above the network loaded in torch, after few and after many draws."""
+    network = catalog.build("architectures", name).build(shape, 10).eval()
     x = torch.rand(shape)
-    source = Source(ready(wrap(network), x).classifier, NOISE)
-    for n in (1000, 20_000):
-        certified(source, [x], Certify(100, Fixed(n)))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"peak memory after n={n}: {peak:.1f} MiB")
+    with torch.inference_mode():
+        network(x.unsqueeze(0))
+    bare = peak()
+    prepared = ready(wrap(network), x)
+    print(f"{name} {'×'.join(map(str, shape))}: {bare:.0f} MiB loaded, +{peak() - bare:.0f} once ready", end="")
+    for n in draws:
+        certified(Source(prepared.classifier, NOISE), [x], Certify(16, Fixed(n, 0.05)), prepared.workers)
+        print(f", +{peak() - bare:.0f} after n={n:,}", end="", flush=True)
+    print()
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main():
@@ -124,11 +133,15 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--memory", choices=("small", "large", "none"), default="small")
     options = parser.parse_args()
-    for name in options.networks.split(","):
+    for name in filter(None, options.networks.split(",")):
         for threads in map(int, options.threads.split(",")):
             measure(name, threads, options.rounds, options.seconds)
-    memory()
+    if options.memory == "small":
+        memory("resnet8", SMALL, (1000, 20_000))
+    elif options.memory == "large":
+        memory("resnet50", (3, 224, 224), (32, 320))
 
 
 if __name__ == "__main__":

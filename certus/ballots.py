@@ -44,13 +44,13 @@ class ClassAndEntropy:
     def __call__(self, scores: Tensor) -> Tensor:
         import torch
 
-        return torch.cat([TopClass()(scores), _bin(_entropy(scores)[0])], dim=1)
+        return torch.cat([TopClass()(scores), _bin(_entropy(scores))], dim=1)
 
     def close(self, scores: Tensor, share: float) -> Tensor:
         import torch
 
-        entropy, slope = _entropy(scores)
-        return torch.cat([TopClass().close(scores, share), _near(entropy, slope * share * _size(scores))], dim=1)
+        error = _entropy_slope(scores) * share * _size(scores)
+        return torch.cat([TopClass().close(scores, share), _near(_entropy(scores), error)], dim=1)
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,22 @@ class Doubt:
         return _near(doubt, 2 * doubt * (1 - doubt) * share * _size(scores))
 
 
-def _entropy(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Entropy [batch] of the softmax of scores, and the most it can change, a unit of change of every score."""
+def _entropy(scores: Tensor) -> Tensor:
+    """Entropy [batch] of the softmax of scores, to the base of the number of classes; 1 may be rounded up."""
+    import torch
+
+    terms: Tensor = torch.special.entr(torch.softmax(scores.double(), dim=1))  # −p·log p, and 0 at p = 0
+    return terms.sum(dim=1) / math.log(max(2, scores.shape[1]))
+
+
+def _entropy_slope(scores: Tensor) -> Tensor:
+    """The most that the entropy [batch] can change when every score changes by one, to first order."""
     import torch
 
     shares = torch.softmax(scores.double(), dim=1)
-    terms = torch.special.entr(shares)  # −p·log p, and 0 at p = 0
-    base = math.log(max(2, scores.shape[1]))
-    total = terms.sum(dim=1)
-    return (total / base).clamp(0.0, 1.0), (terms - shares * total[:, None]).abs().sum(dim=1) / base
+    terms: Tensor = torch.special.entr(shares)
+    slopes = terms - shares * terms.sum(dim=1, keepdim=True)
+    return slopes.abs().sum(dim=1) / math.log(max(2, scores.shape[1]))
 
 
 def _unselected(scores: Tensor) -> Tensor:

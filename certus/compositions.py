@@ -102,14 +102,15 @@ class Aces(Composition):
         super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine)
 
     @classmethod
-    def load(cls, folder: str | Path, *, engine: str = "auto") -> Self:
-        """A composition that was saved, or that a run of `certus aces certify` keeps as RUN/model."""
+    def load(cls, folder: str | Path, theta: float | None = None, *, engine: str = "auto") -> Self:
+        """A composition that was saved, or that a run of `certus aces certify` keeps as RUN/model; at another theta."""
         kind, networks = bundle.load_kind(Path(folder), "aces")
         parts = dict(zip(networks.roles, networks.members, strict=True))
         noise = networks.noises[0]
         if noise is None or not {"certify", "core"} <= parts.keys():
             raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
-        made = cls(parts["certify"], parts["core"], noise, kind.get("theta", 0.3), parts.get("select"), engine=engine)
+        at = kind.get("theta", 0.3) if theta is None else theta
+        made = cls(parts["certify"], parts["core"], noise, at, parts.get("select"), engine=engine)
         return made._at(Path(folder))
 
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
@@ -122,13 +123,12 @@ class Aces(Composition):
 class Route(Composition):
     """A selector chooses one of several branches, each with its own noise; a branch without noise is a core."""
 
-    kind = {"name": "route"}
-
     def __init__(
         self, branches: Sequence[tuple[Any, Noise | None]], selector: Any, noise: Noise, *, engine: str = "auto"
     ) -> None:
         if len(branches) < 2:
             raise ModelError(f"a route must have at least two branches; got {len(branches)}")
+        self.kind = {"name": "route"}
         parts: list[Part] = [(f"branch {number}", *branch) for number, branch in enumerate(branches)]
         super().__init__([*parts, ("select", selector, noise)], noise, engine)
 

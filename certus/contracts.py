@@ -32,10 +32,10 @@ def batch_rows(shape: Sequence[int]) -> int:
     """Rows of a batch unless said otherwise.
 
     64 keep the cores busy. Small images take 256, or handing batches to workers would cost as much as their network;
-    large ones 16, for the memory's sake.
+    large ones 8, for the memory's sake.
     """
     size = math.prod(shape)
-    return 256 if size <= 2**10 else 64 if size <= 2**16 else 16
+    return 256 if size <= 2**10 else 64 if size <= 2**16 else 8
 
 
 class Stream(NamedTuple):

@@ -15,7 +15,7 @@ import certus
 from certus.classifiers import load
 from certus.errors import ModelError, OptionError
 
-INPUTS, N, ALPHA, SIGMA = 1500, 800, 0.05, 0.25
+INPUTS, N, ALPHA, SIGMA = 1000, 600, 0.05, 0.25
 MOST_WRONG = int(binom.ppf(1 - 1e-6, INPUTS, ALPHA))
 NOISE = certus.Gaussian(SIGMA)
 
@@ -39,7 +39,7 @@ def test_aces_keeps_to_the_true_radius(x):
     said = labels != certus.ABSTAIN
     assert (said & ((labels != right) | (radii > reach))).sum() <= MOST_WRONG
     clear = (chosen > 0.1) & (np.abs(plane) > 0.1)
-    assert clear.sum() > 200 and (labels[clear] == right[clear]).all()
+    assert clear.sum() > 150 and (labels[clear] == right[clear]).all()
     inside = clear & (reach < 0.4)
     assert np.median(radii[inside] / reach[inside]) > 0.8
     core = chosen < -0.1
@@ -84,8 +84,8 @@ def test_route_keeps_to_the_true_radius(x):
     reach = np.minimum(np.abs(plane), np.abs(chosen))
     said = labels != certus.ABSTAIN
     assert (said & ((labels != right) | (radii > reach))).sum() <= MOST_WRONG
-    clear = reach > 0.05
-    assert clear.sum() > 500 and (labels[clear] == right[clear]).mean() > 0.99
+    clear = reach > 0.1
+    assert clear.sum() > 300 and (labels[clear] == right[clear]).mean() > 0.99
     taken = [c.parts[0].label for c in certificates if not c.abstained]
     assert 0.1 < np.mean(taken) < 0.9
     assert all(len(c.parts) == 2 for c in certificates if not c.abstained)
@@ -96,7 +96,7 @@ def test_a_saved_composition_is_the_same_again(tmp_path, x):
     aces = certus.Aces("linear:score", "switches:core", NOISE, 0.4, "switches:select")
     aces.save(tmp_path / "aces")
     again = certus.Aces.load(tmp_path / "aces")
-    assert again.theta == 0.4
+    assert again.theta == 0.4 and certus.Aces.load(tmp_path / "aces", theta=0.8).theta == 0.8
     assert again.certify(x[0], n=200) == aces.certify(x[0], n=200)
     again.save(tmp_path / "copy")
     assert (tmp_path / "copy" / "composition.json").read_bytes() == (

@@ -32,6 +32,7 @@ class Onnx:
     threads: int | None = None
     content: bytes | None = field(default=None, repr=False)  # the network itself, where it is no file of the user's
     rows: int | None = field(init=False, default=None)  # a batch size frozen at export
+    metadata: dict[str, str] = field(init=False, default_factory=dict, repr=False)  # what the file says of itself
     _session: Any = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -43,16 +44,16 @@ class Onnx:
             raise ModelError(f"the input of {self.path} must be a float tensor; got {inputs[0].type}")
         batch = inputs[0].shape[0] if inputs[0].shape else None
         object.__setattr__(self, "rows", batch if isinstance(batch, int) and batch > 0 else None)
+        object.__setattr__(self, "metadata", dict(session.get_modelmeta().custom_metadata_map))
         object.__setattr__(self, "_session", session)
 
     def with_threads(self, threads: int) -> Onnx:
         """The same network in a session of so many threads."""
         return Onnx(self.path, threads, self.content)
 
-    @property
-    def metadata(self) -> dict[str, str]:
-        """What the file says about itself."""
-        return dict(self._session.get_modelmeta().custom_metadata_map)
+    def rest(self) -> None:
+        """Let go of the session's memory; the next call opens another."""
+        object.__setattr__(self, "_session", None)
 
     @property
     def digest(self) -> str:
@@ -62,6 +63,8 @@ class Onnx:
     def __call__(self, x: Tensor) -> Tensor:
         import torch
 
+        if self._session is None:
+            object.__setattr__(self, "_session", _open(self.path, self.threads, self.content))
         declared = self._session.get_inputs()[0]
         if len(declared.shape) != x.ndim or any(
             isinstance(want, int) and want != got for want, got in zip(declared.shape[1:], x.shape[1:], strict=True)
@@ -118,6 +121,7 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
             raise ModelError(f"not exportable to ONNX ({_reason(error)})") from error
         exported = Onnx(Path("exported.onnx"), threads, path.read_bytes())
     _compare(network, exported, example)
+    exported.rest()  # sessions with the best number of threads come next: a large network should not be held twice
     return exported
 
 

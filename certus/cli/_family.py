@@ -45,7 +45,8 @@ def _add(record: Record, records: Sequence[Record], found: Found) -> None:
                 "--members say which runs belong together"
             )
         return
-    kept, left = list[Record](), list[str]()
+    kept: list[Record] = []
+    left: list[str] = []
     for member in dict.fromkeys(description.members):
         runs = [other for other in others if _is_of(other, member)]
         reasons = [difference(record, run) for run in runs]

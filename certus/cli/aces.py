@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import aces_certify, aces_combine
 from certus.errors import OptionError, RunError
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from certus.runs.rows import Record
 
 app = typer.Typer(help="Compositional architectures: a certified network, an accurate one, a selection between them.")
+
+app.command("certify")(aces_certify.certify)
+app.command("select")(aces_certify.select)
+app.command("combine")(aces_combine.combine)
 
 _EVIDENCE = ("predict", "test")  # purposes of draws that did not choose what they are counted for
 

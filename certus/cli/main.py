@@ -19,7 +19,7 @@ from certus.errors import CertusError
 # In the order a newcomer meets them. A command is a file of this folder: `command` is its function, `app` its group.
 COMMANDS = (
     "demo", "data", "zoo", "train", "ensemble", "plan", "certify", "predict", "verify", "report", "export",
-    "export-onnx", "quantise", "aces",
+    "export-onnx", "quantise", "aces", "route",
 )  # fmt: skip
 
 INTERRUPTED = 130

@@ -20,10 +20,12 @@ def command(
     certus verify runs/a
     """
     from certus.classifiers import digest, load, ready
+    from certus.classifiers.bundle import is_bundle
     from certus.cli._progress import bar
     from certus.data import load as load_data
     from certus.errors import OptionError
     from certus.recipe import Recipe
+    from certus.runs.store import MODEL
     from certus.runs.verify import check_files, verify
 
     if redraw < 0:
@@ -31,7 +33,8 @@ def command(
     question = Recipe.read(run / "recipe.toml").question
     place, subset = data or question.data, (question.split, question.skip, question.max)
     inputs = load_data(place, *subset, question.value_range, question.image_size, question.start)
-    spec = model or question.model
+    own = run / MODEL  # a composition is kept inside its run, and moves with it
+    spec = model or (str(own) if is_bundle(own) else question.model)
     loaded = load(spec)
     problems = check_files(question, inputs, digest(spec))
     with bar(f"verify {run.name}", "draws") as update:

@@ -80,6 +80,8 @@ def _tell(network: Network) -> None:
             "measured on": _protocol(measured),
             "measured by": measured.command,
         }
+    else:
+        facts["measured by"] = "nobody yet: not measured"
     facts |= {f"sha256 of {file}": f"{digest} (verified)" for file, digest in network.sha256.items()}
     facts["lies in"] = str(network.folder)
     typer.echo(network.name)

@@ -80,13 +80,12 @@ class Local:
 
     def _next_batch(self, alive: list[Waiting], queue: Iterator[Job]) -> list[Segment]:
         """The next full batch, beginning new jobs where those alive cannot fill one; empty when all is handed out."""
-        more = True
-        while more and len(alive) < MOST_ALIVE and full_kind(alive, self._rows) is None:
-            job = next(queue, None)
-            if more := job is not None:
-                alive.append(Waiting(job, next(job.steps)))
-                self._settle(alive[-1])
-        first = full_kind(alive, self._rows) or next((waiting for waiting in alive if waiting.rows), None)
+        while (first := full_kind(alive, self._rows)) is None and len(alive) < MOST_ALIVE:
+            if (job := next(queue, None)) is None:
+                break
+            alive.append(Waiting(job, next(job.steps)))
+            self._settle(alive[-1])
+        first = first or next((waiting for waiting in alive if waiting.rows), None)
         return pack(alive, first.kind, self._rows(first)) if first is not None else []
 
     def _answer(self, done: Done, alive: list[Waiting]) -> Iterator[Outcome]:

@@ -15,6 +15,8 @@ import numpy as np
 
 from certus.contracts import Answer, Counts, Draw, Job, Outcome
 
+KINDS: dict[Hashable, int] = {}  # numbers of the kinds of draw there have been: compared in every batch, hashed once
+
 
 @dataclass(eq=False)
 class Waiting:
@@ -28,15 +30,19 @@ class Waiting:
     used: dict[str, int] = field(default_factory=dict)  # purpose → draws taken from that stream
     answers: list[Answer] = field(default_factory=list)
     seconds: float = 0.0
+    kind: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kind = self._kind()
 
     @property
     def rows(self) -> int:
         return self.draw.draws - self.handed
 
-    @property
-    def kind(self) -> Hashable:
+    def _kind(self) -> int:
         """Jobs of one kind can share a batch: same network, same ballot; noise may differ from row to row."""
-        return id(self.draw.source.classifier), self.draw.source.ballot, self.job.x.shape
+        source = self.draw.source
+        return KINDS.setdefault((id(source.classifier), source.ballot, self.job.x.shape), len(KINDS))
 
     def take(self, rows: int) -> Segment:
         """Hand out the next rows of the pending draw, with the number of the first in its stream."""
@@ -62,7 +68,7 @@ class Waiting:
         self.answers.append(Answer(self.draw.purpose, self.draw.draws, kept))
         try:
             self.draw = self.job.steps.send(counts)
-            self.handed, self.counted, self.counts = 0, 0, None
+            self.handed, self.counted, self.counts, self.kind = 0, 0, None, self._kind()
         except StopIteration as end:
             return Outcome(self.job.index, end.value, tuple(self.answers), self.seconds)
         return None
@@ -78,15 +84,16 @@ class Segment(NamedTuple):
 
 def full_kind(alive: Sequence[Waiting], batch: Callable[[Waiting], int]) -> Waiting | None:
     """A job of the oldest kind that can fill a batch of its rows; None if there is none."""
-    rows: dict[Hashable, int] = {}
+    missing: dict[int, int] = {}
     for waiting in alive:
-        rows[waiting.kind] = rows.get(waiting.kind, 0) + waiting.rows
-        if rows[waiting.kind] >= batch(waiting):
+        left = missing.get(waiting.kind)
+        missing[waiting.kind] = left = (batch(waiting) if left is None else left) - waiting.rows
+        if left <= 0:
             return waiting
     return None
 
 
-def pack(alive: Sequence[Waiting], kind: Hashable, batch: int) -> list[Segment]:
+def pack(alive: Sequence[Waiting], kind: int, batch: int) -> list[Segment]:
     """Fill one batch with draws of a kind, oldest job first."""
     segments: list[Segment] = []
     room = batch

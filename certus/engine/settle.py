@@ -68,6 +68,12 @@ def settle(classifier: Any, probe: Tensor, batch: int) -> Settled:
     return Settled(FixedShape(classifier, plain), whole.shape[1], note)
 
 
+def classes(classifier: Any, x: Tensor) -> int:
+    """How many classes a classifier has, asked about one input without noise."""
+    rows = getattr(classifier, "rows", None) or 1
+    return check_scores(classifier(x.expand(rows, *x.shape).contiguous()), rows).shape[1]
+
+
 def check_scores(scores: Any, rows: int) -> Tensor:
     """Scores must be a tensor [rows, classes] without NaN."""
     import torch

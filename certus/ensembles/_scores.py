@@ -39,9 +39,12 @@ def noisy_batches(
 
 
 def member_scores(members: Sequence[Classifier], x: Tensor) -> Tensor:
-    """Scores of every member for the same rows: float64 [members, rows, classes]."""
+    """Scores of every member for the same rows: float64 [members, rows, classes]; infinite ones have no variance."""
     with torch.no_grad():
-        return torch.stack(together([ask(member, x).double() for member in members]))
+        scores = torch.stack(together([ask(member, x).double() for member in members]))
+    if not bool(scores.isfinite().all()):
+        raise ModelError("scores of every member must be finite; got infinity")
+    return scores
 
 
 def check_members(members: Sequence[Classifier], inputs: Inputs, fewest: int, whose: str) -> int:

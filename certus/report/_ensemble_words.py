@@ -17,18 +17,22 @@ from certus.report.tables import UNKNOWN, count
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-CELL = 12  # characters of a column in a terminal
+
+COMPUTED = (
+    "computed: expected figures from the member's stored votes, not drawn; each input's share of votes is taken "
+    "for its probability, which favours the member where all votes agree"
+)
 
 
 def rows(found: Comparison) -> list[tuple[str, list[str]]]:
     """Name, ACR and certified accuracies (%): the ensemble, then what it is held against."""
     strongest = found.strongest
     lines = [found.ensemble, found.average, found.envelope, strongest]
-    names = ["the ensemble", found.average.name, found.envelope.name, f"strongest member, {strongest.name}"]
+    names = ["the ensemble", found.average.name, found.envelope.name, f"strongest, {strongest.name}"]
     made = [(name, _cells(line)) for name, line in zip(names, lines, strict=True)]
     if found.same is not None:
         expected = Line("", found.same.acr, found.same.certified)
-        made.append((f"the same with {count(found.same.draws)} draws, computed", _cells(expected)))
+        made.append((f"{strongest.name} with {count(found.same.draws)} draws, computed", _cells(expected)))
     return made
 
 
@@ -73,15 +77,12 @@ def costs(found: Comparison) -> list[str]:
 
 
 def same_words(found: Comparison) -> str | None:
-    """What the row of another number of draws is."""
+    """How many evaluations the row of another number of draws stands for."""
     if found.same is None:
         return None
     times = found.cost.a_draw if found.cost else float(found.family.size)
-    return (
-        f"{count(found.same.draws)} draws: as many evaluations as the ensemble took ({times:.3g} a draw), all spent on "
-        "one member; computed from its stored votes, not drawn, each input's share of votes taken for its probability "
-        "(where all votes agree that favours the member)"
-    )
+    whose = f"{count(found.same.draws)} draws of {found.strongest.name}"
+    return f"{whose}: as many evaluations as the ensemble took, {times:.3g} a draw"
 
 
 def percent(value: float) -> str:
@@ -90,7 +91,7 @@ def percent(value: float) -> str:
 
 
 def text(comparisons: Sequence[Comparison], width: int = 100) -> RenderableType:
-    """A block for each ensemble, for a terminal."""
+    """A block for each ensemble, for a terminal, and what the figures are."""
     from rich.console import Group
     from rich.text import Text
 
@@ -99,7 +100,10 @@ def text(comparisons: Sequence[Comparison], width: int = 100) -> RenderableType:
         said = [_gain_line(name, cells, found) for name, cells in gain_rows(found)]
         said += [line for line in (sides(found), *costs(found), same_words(found)) if line]
         parts += [Text(f"ensemble {title(found)}", style="italic"), *_grids(found, width), *map(Text, said), Text("")]
-    return Group(*parts[:-1])
+    parts.append(Text(f"in brackets: {LEVEL * 100:g} % intervals of a paired bootstrap over inputs", style="dim"))
+    if any(found.same for found in comparisons):
+        parts.append(Text(COMPUTED, style="dim"))
+    return Group(*parts)
 
 
 def _cells(line: Line) -> list[str]:
@@ -127,17 +131,19 @@ def _signed(estimate: Estimate, shift: int = 0) -> tuple[str, str]:
 
 
 def _rounded(value: float, shift: int = 0, way: str = ROUND_FLOOR) -> str:
-    """Three decimals of the shortest decimal form, the point moved to the right by `shift`, with a proper minus."""
-    found = Decimal(repr(float(value))).quantize(Decimal("0.001"), way).scaleb(shift)
+    """Three decimals, the point then moved to the right by `shift`, with a proper minus.
+
+    What a subtraction of doubles leaves behind the twelfth decimal must not move the third.
+    """
+    found = Decimal(repr(round(float(value), 12))).quantize(Decimal("0.001"), way).scaleb(shift)
     return str(found if found else abs(found)).replace("-", "−")
 
 
 def _gain_line(name: str, cells: Sequence[tuple[str, str]], found: Comparison) -> str:
     (acr, ends), (relative, relative_ends), *shares = cells
-    much = f" ({relative}; {relative_ends})" if relative_ends else ""
-    points = [f"{radius_name(r)}: {value} ({span})" for r, (value, span) in zip(found.radii, shares, strict=True)]
-    level = f"{LEVEL * 100:g} % paired bootstrap"
-    return f"gain over {name}, {level}: ACR {acr} ({ends}){much}; points at radius " + ", ".join(points)
+    much = f" = {relative} ({relative_ends})" if relative_ends else ""
+    points = [f"{value} ({span}) at {radius_name(r)}" for r, (value, span) in zip(found.radii, shares, strict=True)]
+    return f"gain over {name}: ACR {acr} ({ends}){much}; points {', '.join(points)}"
 
 
 def _grids(found: Comparison, width: int) -> Iterator[RenderableType]:
@@ -147,7 +153,8 @@ def _grids(found: Comparison, width: int) -> Iterator[RenderableType]:
     from rich.text import Text
 
     lines, over = rows(found), heads(found)
-    room = max(2, (width - max(len(name) for name, _ in lines)) // (CELL + 2))
+    wide = max(len(cell) for _, cells in lines for cell in cells)
+    room = max(2, (width - max(len(name) for name, _ in lines)) // (wide + 2))
     for first in range(0, len(over), room):
         grid = Table(box=SIMPLE_HEAD, pad_edge=False)
         grid.add_column("", overflow="fold")

@@ -17,6 +17,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 RESAMPLES = 5000
 SEED = 0  # the same runs give the same intervals
+BLOCK = 2**20  # numbers drawn at a time: bounds memory, not results
 
 
 class Estimate(NamedTuple):
@@ -50,14 +51,15 @@ class Resampled:
 def resampled(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Resampled:
     """Resample the inputs of values [inputs, runs, figures]."""
     inputs, shape = len(values), values.shape[1:]
-    flat, rng = values.reshape(inputs, -1), np.random.default_rng(seed)
-    drawn = np.stack([_times(rng, inputs) @ flat for _ in range(resamples)]) / inputs
-    return Resampled(values.mean(axis=0), drawn.reshape(resamples, *shape))
+    flat, rng, some = values.reshape(inputs, -1), np.random.default_rng(seed), max(1, BLOCK // inputs)
+    blocks = [_times(rng, min(some, resamples - first), inputs) @ flat for first in range(0, resamples, some)]
+    return Resampled(values.mean(axis=0), np.concatenate(blocks).reshape(resamples, *shape) / inputs)
 
 
-def _times(rng: np.random.Generator, inputs: int) -> Floats:
-    """How often each input is in one resample of as many."""
-    return np.bincount(rng.integers(inputs, size=inputs), minlength=inputs).astype(np.float64)
+def _times(rng: np.random.Generator, resamples: int, inputs: int) -> Floats:
+    """How often each input is in each resample of as many: [resamples, inputs]."""
+    chosen = rng.integers(inputs, size=(resamples, inputs)) + inputs * np.arange(resamples)[:, None]
+    return np.bincount(chosen.ravel(), minlength=resamples * inputs).reshape(resamples, inputs).astype(np.float64)
 
 
 def _estimate(value: float, drawn: Floats) -> Estimate:

@@ -144,7 +144,7 @@ def _average(figures: Floats, members: Sequence[Line], radii: Sequence[float]) -
 
 def _envelope(members: Sequence[Line], radii: Sequence[float]) -> Line:
     shares = {radius: max(line.certified[radius] for line in members) for radius in radii}
-    return Line("best member of each column", max(line.acr for line in members), shares)
+    return Line("upper envelope", max(line.acr for line in members), shares)
 
 
 def _gain(drawn: Resampled, over: int, radii: Sequence[float]) -> Gain:

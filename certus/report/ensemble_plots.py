@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENSEMBLE, AVERAGE, ENVELOPE = plots.PALETTE[0], plots.PALETTE[1], plots.PALETTE[2]
+SIZE = (4.8, 4.0)  # two stand side by side
 MOST_DOTS = 2000  # inputs in the picture of radii
 BAND = 200  # points of a band
 
@@ -70,7 +71,7 @@ def curve_figure(found: Comparison) -> Figure:
     """Certified accuracy against radius: the ensemble, its members, their average with its deviation, the envelope."""
     family = found.family
     norm = plots.NORMS.get(family.ensemble.norm, family.ensemble.norm)
-    figure, axes = plots.canvas((6.4, 4.4), f"{norm} radius (inputs in [0, 1])", "certified accuracy")
+    figure, axes = plots.canvas(SIZE, f"{norm} radius (inputs in [0, 1])", "certified accuracy")
     corners = np.unique(np.concatenate([_corners(record) for record in (family.ensemble, *family.members)]))
     top = float(corners[-1]) or 1.0
     for i, member in enumerate(family.members):
@@ -83,18 +84,20 @@ def curve_figure(found: Comparison) -> Figure:
     axes.fill_between(even, middle - spread, middle + spread, color=AVERAGE, alpha=0.18, linewidth=0)
     curves = np.stack([_curve(member, corners) for member in family.members])
     _step(axes, corners, curves.mean(axis=0), found, AVERAGE, "their average, ± its deviation", 1.7)
-    _step(axes, corners, curves.max(axis=0), found, ENVELOPE, "best member at each radius", 1.7)
+    _step(axes, corners, curves.max(axis=0), found, ENVELOPE, "upper envelope", 1.7)
     _step(axes, corners, _curve(family.ensemble, corners), found, ENSEMBLE, "the ensemble", 2.3)
     axes.set_xlim(0.0, top * 1.04)
     axes.set_ylim(0.0, 1.0)
-    axes.legend(loc="upper right", frameon=False, labelcolor=plots.INK, fontsize=9, handlelength=2.2)
+    figure.legend(
+        loc="outside upper center", ncols=2, frameon=False, labelcolor=plots.INK, fontsize=9, handlelength=2.0
+    )
     return figure
 
 
 def scatter_figure(found: Comparison) -> Figure:
     """The ensemble's radius against that of the best member, one dot an input."""
     shown = found.pairs[:: -(-len(found.pairs) // MOST_DOTS)]
-    figure, axes = plots.canvas((6.4, 4.4), "radius of the best member for this input", "radius of the ensemble")
+    figure, axes = plots.canvas(SIZE, "radius of the best member for this input", "radius of the ensemble")
     top = float(found.pairs.max()) * 1.04 or 1.0
     axes.plot([0.0, top], [0.0, top], color=plots.INK, alpha=0.6, linewidth=1.0, linestyle=(0, (4, 3)))
     axes.plot(

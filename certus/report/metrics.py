@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from certus.contracts import ABSTAIN
 from certus.errors import RunError
 from certus.report.question import Asked, asked
+from certus.report.question import part as question_part
 from certus.runs.rows import Record
 
 LEVEL = 0.95  # of every interval
@@ -79,6 +80,8 @@ def figures(record: Record, radii: Sequence[float] | None = None) -> Figures:
     rows = record.rows
     if not rows:
         raise RunError(f"run {record.name} must hold at least one finished input; got none")
+    if question_part(record, "procedure").get("name") == "select":
+        raise RunError(f"run {record.name} must hold classes; it holds selections: see certus aces combine --select")
     certified = record.kind == "certify"
     radii = default_radii([record]) if radii is None else radii
     gains = [row.radius if row.correct else 0.0 for row in rows]

@@ -13,6 +13,7 @@ import numpy as np
 from certus.contracts import Certificate, Classifier, Draw, Job, Noise, Outcome, Source, Steps, Stream
 from certus.data import Inputs
 from certus.engine.local import Local
+from certus.engine.settle import classes
 from certus.errors import DataError, ModelError
 from certus.noise._silence import Silence
 from certus.recipe import Question, Recipe, build, build_procedure
@@ -180,15 +181,10 @@ def _row(outcome: Outcome, label: int) -> Row:
 
 def _refuse_labels(classifier: Classifier, inputs: Inputs) -> None:
     """Labels must be classes of the classifier; one clean pass tells how many there are."""
-    from certus.engine.settle import check_scores
-
     if len(inputs) == 0:
         raise DataError("the data must hold at least one input; got none")
-    x = inputs.tensor(0).unsqueeze(0)
-    rows = getattr(classifier, "rows", None) or 1
-    scores = check_scores(classifier(x.expand(rows, *x.shape[1:]).contiguous()), rows)
-    highest = int(np.max(inputs.labels))
-    if highest >= scores.shape[1]:
+    highest, known = int(np.max(inputs.labels)), classes(classifier, inputs.tensor(0))
+    if highest >= known:
         raise ModelError(
-            f"labels must be classes of the classifier, 0 to {scores.shape[1] - 1}; the data has labels up to {highest}"
+            f"labels must be classes of the classifier, 0 to {known - 1}; the data has labels up to {highest}"
         )

@@ -76,11 +76,11 @@ def composed(selection: Verdicts, certified: Verdicts, core: Integers) -> Verdic
 
 
 def median_bin(bins: Tally) -> Floats:
-    """The median doubt of each input's draws, to the upper edge of its bin."""
+    """The median doubt of each input's draws, to the middle of its bin."""
     counts = bins.test
     places = (2 * counts.cumsum(axis=1) >= counts.sum(axis=1, keepdims=True)).argmax(axis=1)
-    upper: Floats = (places + 1) / BINS
-    return upper
+    middle: Floats = (places + 0.5) / BINS
+    return middle
 
 
 def _decided(selection: Integers, certified: Integers, core: Integers) -> Integers:

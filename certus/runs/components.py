@@ -19,13 +19,15 @@ import numpy as np
 
 from certus.ballots import BINS
 from certus.bounds import Floats, Integers
+from certus.classifiers import bundle
 from certus.contracts import Noise
 from certus.errors import OptionError, RunError
 from certus.recipe import build
 from certus.runs import component_logs as logs
 from certus.runs.combine import Combined, Tally, Verdicts, composed, median_bin, of_classes, of_selection
+from certus.runs.exchange import open_record
 from certus.runs.rows import Record, Row
-from certus.runs.store import read
+from certus.runs.store import MODEL, read
 
 ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
 GRID = np.arange(BINS + 1) / BINS
@@ -43,6 +45,7 @@ class Parts:
     thetas: Floats  # those that `selection` knows
     core: Integers
     doubt: Floats | None  # the median doubt of each input, where it is known
+    plain: Verdicts | None  # the certified network alone, tested at alpha and not at alpha/2, where counts are known
     settings: dict[str, Any]  # n, look, alpha and where the inputs came from, as far as they are known
 
     def at(self, thetas: Sequence[float] | Floats) -> Combined:
@@ -78,11 +81,31 @@ def parts(certify: Path, core: Path | None, select: str | None = None, alpha: fl
     return Parts(
         record.name, indices, labels, of_classes(classes, level / 2, noise),
         of_selection(bins, GRID, level / 2, noise_there), GRID, _core(record, core, indices, labels), median_bin(bins),
+        of_classes(classes, level, noise),
         {
             "n": int(classes.test[0].sum()), "look": int(classes.look[0].sum()), "alpha": level, "norm": noise.norm,
-            "data": question["data"], "split": question["split"],
+            "data": question["data"], "split": question["split"], "networks": _networks(certify, record),
         },
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Single:
+    """One smoothed network alone, at its own alpha: what a composition is compared with."""
+
+    name: str
+    labels: Integers
+    verdicts: Verdicts
+
+
+def single(path: Path) -> Single:
+    """From a run with its counts, or a log: there what it says at radius 0 is the prediction."""
+    record = open_record(path)
+    labels, predicted = _column(record, "label"), _column(record, "predicted")
+    if not record.settings:
+        radius = np.array([row.radius for row in record.rows])
+        return Single(record.name, labels, Verdicts(predicted, radius, predicted))
+    return Single(record.name, labels, of_classes(tally(record, "", 0), _alpha(record), _noise(record)))
 
 
 def tally(record: Record, prefix: str, column: int) -> Tally:
@@ -157,7 +180,15 @@ def _from_logs(certify: Path, core: Path | None, select: str | None) -> Parts:
     thetas, selection = logs.selection(Path(select) if select else certify, indices)
     answers = logs.core(core, indices, labels) if not core.is_dir() else _core(read(core), core, indices, labels)
     doubt = logs.median_entropy(certify, indices)
-    return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, {"norm": "l2"})
+    return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, None, {"norm": "l2"})
+
+
+def _networks(folder: Path, record: Record) -> dict[str, Any]:
+    """The hash of the certified network and its noise: equal for runs that can be compared."""
+    question = record.settings["question"]
+    members = bundle.read(folder / MODEL).members if bundle.is_bundle(folder / MODEL) else ()
+    digests = [member.place.digest for member in members if member.role == "certify"]
+    return {"certified": (digests or [question["model_digest"]])[0], "noise": question["noise"]}
 
 
 def _alpha(record: Record) -> float:
@@ -168,6 +199,8 @@ def _alpha(record: Record) -> float:
 
 def _noise(record: Record) -> Noise:
     noise: Noise = build("noise", record.settings["question"]["noise"])
+    if any(row.sigma is not None for row in record.rows):
+        raise RunError(f"run {record.name} must have one noise level to be combined; got one for every input")
     if noise.norm not in ("l1", "l2"):
         raise RunError(f"run {record.name} must have gaussian or uniform noise to be combined; got {noise.norm}")
     return noise

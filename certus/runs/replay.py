@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from certus.classifiers.bundle import Bundle, outline
 from certus.contracts import Answer, Certificate, Draw, Source
 from certus.errors import RunError
+from certus.recipe import Recipe, build, build_procedure
 from certus.runs.rows import Row
+from certus.runs.store import MODEL, read
 
 
 class Asked(NamedTuple):
@@ -32,3 +36,20 @@ def replay(row: Row, procedure: Any, source: Source, dim: int) -> tuple[Certific
         except StopIteration as end:
             return end.value, asked
     raise RunError(f"answers end where {draw.draws} {draw.purpose} draws should follow")
+
+
+class Replayed(NamedTuple):
+    """A run of a composition: its networks' roles and noises, and each row with its certificate in all its parts."""
+
+    bundle: Bundle
+    rows: list[tuple[Row, Certificate]]
+
+
+def composition(folder: Path, kind: str) -> Replayed:
+    """Every row of a run of this kind of composition, from its counts; no network is asked."""
+    record, question = read(folder), Recipe.read(folder / "recipe.toml").question
+    if question.procedure.get("name") != kind:
+        raise RunError(f"run {record.name} must be one of certus {kind} certify; got {question.procedure.get('name')}")
+    bundle = outline(folder / MODEL)
+    source, procedure = Source(bundle, build("noise", question.noise)), build_procedure(question)
+    return Replayed(bundle, [(row, replay(row, procedure, source, 0)[0]) for row in record.rows])

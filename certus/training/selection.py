@@ -35,6 +35,22 @@ def selection_labels(right: Array, draws: int, eta: float) -> Array:
     return labels
 
 
+def branch_labels(gains: Array) -> tuple[Array, Array]:
+    """Which inputs have a best branch, and it, from radius·[correct] as [branches, N]; of equal ones the first.
+
+    Inputs that no branch certifies rightly teach nothing and are left out.
+    """
+    kept = np.flatnonzero(gains.max(axis=0) > 0)
+    labels = gains[:, kept].argmax(axis=0).astype(np.int64)
+    best = np.bincount(labels, minlength=len(gains))
+    if (best == 0).any():
+        raise DataError(
+            f"every branch must be the best one for some inputs; branch {int(best.argmin())} is for none "
+            f"(best for {', '.join(map(str, best))} inputs, branch by branch)"
+        )
+    return kept, labels
+
+
 def write_labels(path: Path, indices: Array, labels: Array, **origin: str | float) -> None:
     """The .npz file of `index` and `label` that `certus train --labels` reads, and where it came from."""
     content = io.BytesIO()

@@ -56,6 +56,28 @@ def test_counts_are_the_same_for_any_batch_alone_or_packed(engine):
     assert counts_of(source, xs[::-1], 64, indices=[4, 3, 2, 1, 0]) == expected
 
 
+def test_networks_that_take_different_numbers_of_rows_share_a_run():
+    """One takes any number of rows, the other always the same: each batch has the size that its own network needs."""
+
+    def moody(x):  # its last bits follow the number of rows
+        return linear.score(x) * (1 + 1e-6 * len(x) / 1000)
+
+    def both(plain, other):
+        first = yield Draw(plain, 150)
+        second = yield Draw(other, 70)
+        third = yield Draw(plain, 90)
+        return [int(votes[0].sum()) for votes in (first, second, third)]
+
+    xs = inputs(9, (4,))
+    plain, other = Source(linear.score, Gaussian(0.3)), Source(moody, Gaussian(0.5))
+    for batch in (10, 100, 1000):
+        engine = Local(batch, 3)
+        pairs = [(plain, other) if i % 2 else (other, plain) for i in range(9)]
+        outcomes = list(engine.run(Job(i, x, both(*pairs[i])) for i, x in enumerate(xs)))
+        assert all(outcome.result == [150, 70, 90] for outcome in outcomes) and len(outcomes) == 9
+        assert any("every batch has 256 rows" in note for note in engine.notes)
+
+
 def test_seed_index_and_purpose_change_the_noise():
     x = inputs(1, (4,))[0]
     source = Source(linear.score, Gaussian(0.5))

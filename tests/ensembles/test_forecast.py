@@ -287,6 +287,8 @@ def test_bad_input_is_refused_in_one_line():
     inputs = inputs_of(1, 2, [0])
     with pytest.raises(OptionError, match="draws of forecast must be at least 2; got 1"):
         sample([lambda x: x] * 2, inputs, NOISE, 1, 0, lambda rows: None)
+    with pytest.raises(ModelError, match="scores of every member must be finite; got infinity"):
+        sample([lambda x: x / 0] * 2, inputs, NOISE, 2, 0, lambda rows: None)
     with pytest.raises(ModelError, match="members of forecast must tell at least 2 classes apart; got 1"):
         sample([lambda x: x[:, :1]] * 2, inputs, NOISE, 2, 0, lambda rows: None)
 

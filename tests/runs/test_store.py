@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sqlite3
 
+import numpy as np
 import pytest
 import small_run
 
 from certus.errors import OutputError, RunError
 from certus.recipe import Recipe
 from certus.runs.certify import Watcher
-from certus.runs.store import Store, read
+from certus.runs.store import Store, _dense, _sparse, read
 
 
 def without_seconds(record):
@@ -134,3 +136,16 @@ def test_damaged_and_foreign_runs_are_refused_in_one_line(tmp_path, data):
     database.unlink()
     with pytest.raises(RunError, match=r"must hold certificates\.sqlite; there is none"):
         read(tmp_path / "run")
+
+
+@pytest.mark.parametrize("outcomes", [1, 10, 100, 1000])
+def test_columns_come_back_as_they_were(outcomes):
+    """Few outcomes as pairs, histograms as votes in a row; both without loss, and a histogram is the shorter for it."""
+    rng = np.random.default_rng(0)
+    for share in (0.0, 0.02, 0.3, 1.0):
+        for _ in range(20):
+            column = tuple(int(v) for v in rng.integers(0, 9, outcomes) * (rng.random(outcomes) < share))
+            assert _dense(json.loads(json.dumps(_sparse(column))), outcomes) == column
+    assert isinstance(_sparse((7,) * 100)[0], int) and isinstance(_sparse((7,) * 10)[0], list)
+    with pytest.raises(IndexError):
+        _dense([95, 1, 2, 3, 4, 5, 6, 7], 100)

@@ -1,0 +1,115 @@
+"""What the commands on compositions share: networks with roles become a folder, the folder's run is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from certus.cli import _options as o
+from certus.errors import ModelError, OptionError
+
+if TYPE_CHECKING:
+    from certus.classifiers import Ready
+    from certus.contracts import Noise
+    from certus.data import Inputs
+    from certus.engine.cluster import Cluster
+
+
+class Means(NamedTuple):
+    """Inputs and means of a run: the options that every such command has."""
+
+    subset: o.Subset
+    seed: int
+    batch: int | None
+    engine: str
+    threads: int | None
+    cluster: Cluster | None
+
+
+Network = tuple[str, str, "Noise | None"]  # role, model, noise; a core has none
+
+
+def means_of(
+    subset: o.Subset,
+    seed: int,
+    batch: int | None,
+    engine: str,
+    threads: int | None,
+    ray: str | None,
+    ray_workers: int | None,
+) -> Means:
+    """The same as one value, refused before anything is loaded where they cannot be."""
+    from certus.streams import check_seed
+
+    check_seed(seed)
+    o.check_batch(batch)
+    return Means(subset, seed, batch, engine, threads, o.cluster_of(ray, ray_workers, threads))
+
+
+def noise_of(name: str, sigma: float | None, settings: list[str] | None, whose: str) -> Noise:
+    """A noise of a composition: one that arrays of probabilities have radii under."""
+    noise, unknown = o.noise_of(name, sigma, settings)
+    if unknown:
+        raise OptionError(f"--set of {whose} must be an option of {name} noise; got '{unknown[0]}'")
+    if noise.norm not in ("l1", "l2") or name == "splitting":
+        raise OptionError(f"--noise of {whose} must be gaussian or uniform; got {name}")
+    return noise
+
+
+def carry_out(
+    out: Path, networks: Sequence[Network], procedure: Any, kind: dict[str, Any], noise: Noise, means: Means
+) -> None:
+    """Write the composition into the run's folder, and answer its question for every input."""
+    from certus.classifiers import bundle
+    from certus.recipe import describe
+    from certus.runs.store import MODEL, refuse_strangers
+
+    inputs = means.subset.load()
+    refuse_strangers(out)
+    prepared = _prepared(networks, inputs, means)
+    folder = out / MODEL
+    parts = [(role, model, None if around is None else describe(around)) for role, model, around in networks]
+    bundle.write(folder, bundle.described(folder, kind, parts))
+    sampling = getattr(procedure, "sampling", None)
+    parts_of = describe(noise), describe(procedure), None if sampling is None else describe(sampling)
+    question = o.question_of(str(folder), means.subset, inputs, *parts_of, means.seed)
+    recipe = o.recipe_of(question, prepared, means.batch, inputs, means.threads)
+    o.carry_out_shown(recipe, out, inputs, prepared, f"{kind['name']} {inputs.name}", means.cluster)
+
+
+def _prepared(networks: Sequence[Network], inputs: Inputs, means: Means) -> Ready:
+    """The networks, found to go together, made fast."""
+    import sys
+
+    from certus.classifiers import load, ready
+    from certus.classifiers.bundle import Bundle
+    from certus.ensembles.holdout import refuse_used
+
+    loaded = [load(model) for _, model, _ in networks]
+    for _, model, _ in networks:
+        refuse_used(model, inputs)
+    roles, _, noises = zip(*networks, strict=True)
+    _refuse_unlike(roles, loaded, inputs)
+    prepared = ready(Bundle(roles, tuple(loaded), noises), inputs.tensor(0), means.engine, means.threads)
+    if prepared.note:
+        print(f"certus: {prepared.note}", file=sys.stderr)
+    return prepared
+
+
+def _refuse_unlike(roles: Sequence[str], loaded: Sequence[Any], inputs: Inputs) -> None:
+    """Networks that answer must have the same classes; a selector one for each branch."""
+    from certus.classifiers import try_once
+    from certus.engine.settle import classes
+
+    found = {}
+    for role, classifier in zip(roles, loaded, strict=True):
+        try_once(classifier, inputs.tensor(0))
+        found[role] = classes(classifier, inputs.tensor(0))
+    branches = sum(role.startswith("branch") for role in roles) or 2
+    if found.get("select", branches) != branches:
+        raise ModelError(f"the selector must have {branches} classes, one a branch; got {found['select']}")
+    answering = {role: number for role, number in found.items() if role != "select"}
+    if len(set(answering.values())) > 1:
+        words = ", ".join(f"{number} in {role}" for role, number in answering.items())
+        raise ModelError(f"classes of a composition's networks must be the same; got {words}")

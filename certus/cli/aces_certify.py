@@ -1,0 +1,134 @@
+"""`certus aces certify` and `certus aces select`: the draws that every threshold is computed from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certus.cli import _compositions as c
+from certus.cli import _options as o
+
+Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")]
+Draws = Annotated[int, typer.Option("--n", "--N", help="Draws that test.")]
+Choosing = Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose what is tested.")]
+Look = Annotated[int, typer.Option(help="The first draws of the test, which also predict: natural accuracy.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
+
+
+def certify(
+    certify: Annotated[str, typer.Option(help="The certified network: a model as everywhere.")],
+    core: Annotated[str, typer.Option(help="The accurate one; it is asked once an input, without noise.")],
+    data: o.Data,
+    out: Out,
+    select: Annotated[
+        str | None, typer.Option(help="A selection network; without it the certified one's entropy selects.")
+    ] = None,
+    sigma: o.AnySigma = None,
+    noise: o.NoiseName = "gaussian",
+    theta: Annotated[float, typer.Option(help="Threshold of the rows kept; all others are had by `combine`.")] = 0.3,
+    n: Draws = 100_000,
+    n0: Choosing = 100,
+    look: Look = 10_000,
+    alpha: o.Alpha = 0.001,
+    skip: o.Skip = 1,
+    max: o.Max = -1,
+    start: o.Start = 0,
+    split: o.Split = "test",
+    seed: o.Seed = 0,
+    batch: o.Batch = None,
+    range: o.Range = None,
+    image_size: o.ImageSize = None,
+    engine: o.Engine = "auto",
+    threads: o.Threads = None,
+    ray: o.Ray = None,
+    ray_workers: o.RayWorkers = None,
+    set_: Settings = None,
+) -> None:
+    """Certify a composition: the certified network where it is selected, else the core. All thresholds from one pass.
+
+    certus aces certify --certify models/a --core models/accurate --data cifar10 --skip 20 --sigma 0.25 --out runs/aces
+    """
+    from certus.procedures.aces import Aces
+
+    # Everything that can be refused is refused before anything is loaded or written.
+    around = c.noise_of(noise, sigma, set_, "aces")
+    procedure = Aces(theta, n0, n, alpha, look)
+    subset = o.Subset(data, split, skip, max, range, image_size, start)
+    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
+    print(f"certus: {o.say_noise(around)}: two tests at {alpha / 2:g} each", file=sys.stderr)
+    networks: list[c.Network] = [("certify", certify, around), ("core", core, None)]
+    if select is not None:
+        networks.append(("select", select, around))
+    c.carry_out(out, networks, procedure, {"name": "aces", "theta": theta}, around, means)
+    _say(out, theta)
+
+
+def select(
+    model: o.Model,
+    data: o.Data,
+    out: Out,
+    sigma: o.AnySigma = None,
+    noise: o.NoiseName = "gaussian",
+    theta: Annotated[float, typer.Option(help="Threshold of the rows kept; all others are had by `combine`.")] = 0.5,
+    n: Draws = 100_000,
+    n0: Choosing = 100,
+    look: Look = 10_000,
+    alpha: o.Alpha = 0.001,
+    skip: o.Skip = 1,
+    max: o.Max = -1,
+    start: o.Start = 0,
+    split: o.Split = "test",
+    seed: o.Seed = 0,
+    batch: o.Batch = None,
+    range: o.Range = None,
+    image_size: o.ImageSize = None,
+    engine: o.Engine = "auto",
+    threads: o.Threads = None,
+    ray: o.Ray = None,
+    ray_workers: o.RayWorkers = None,
+    set_: Settings = None,
+) -> None:
+    """Draw a selection network alone, to be combined with any certified network and core afterwards.
+
+    certus aces select models/a-select --data cifar10 --skip 20 --sigma 0.25 --out runs/a-select
+    """
+    from certus.procedures.select import Select
+    from certus.recipe import describe
+
+    around = c.noise_of(noise, sigma, set_, "select")
+    procedure = Select(theta, n0, n, alpha, look)
+    subset = o.Subset(data, split, skip, max, range, image_size, start)
+    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
+    print(f"certus: {o.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
+    inputs = subset.load()
+    prepared = o.prepare(model, inputs, engine, threads)
+    question = o.question_of(model, subset, inputs, describe(around), describe(procedure), None, seed)
+    recipe = o.recipe_of(question, prepared, batch, inputs, threads)
+    o.carry_out_shown(recipe, out, inputs, prepared, f"select {inputs.name}", means.cluster)
+    _say_selected(out, theta)
+
+
+def _say(out: Path, theta: float) -> None:
+    """The table over thresholds of a finished run, and where to look next."""
+    from certus.report.aces import TENTHS, lines, note, text
+    from certus.runs.components import parts
+
+    found = parts(out, None)
+    typer.echo(text(lines(found.at(TENTHS))))
+    typer.echo(note(found))
+    typer.echo(f"kept in {out}, rows at theta {theta:g}; next: certus aces combine --certify {out} --plots pictures")
+
+
+def _say_selected(out: Path, theta: float) -> None:
+    from certus.runs.store import read
+
+    rows = read(out).rows
+    chosen, left = (sum(row.predicted == label for row in rows) for label in (1, 0))
+    typer.echo(
+        f"at theta {theta:g}, of {len(rows)} inputs: {chosen} selected, {left} left to the core, "
+        f"{len(rows) - chosen - left} uncertain"
+    )
+    typer.echo(f"kept in {out}; next: certus aces combine --certify RUN --core RUN --select {out}")
