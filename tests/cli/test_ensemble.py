@@ -83,7 +83,11 @@ def test_a_run_from_another_start_is_another_question(place, capsys):
 
 def test_start_zero_keeps_the_hash_of_earlier_recipes(place):
     recipe, _ = small_run.recipe_for(place / "data.npz")
-    before = {k: v for k, v in dataclasses.asdict(recipe.question).items() if k not in ("model", "data", "start", "preparation")}
+    before = {
+        k: v
+        for k, v in dataclasses.asdict(recipe.question).items()
+        if k not in ("model", "data", "start", "preparation")
+    }
     assert recipe.question.fingerprint == hashlib.sha256(json.dumps(before, sort_keys=True).encode()).hexdigest()
     assert dataclasses.replace(recipe.question, start=1).fingerprint != recipe.question.fingerprint
     recipe.write(place / "recipe.toml")
