@@ -24,16 +24,18 @@ class Asked:
     radii: tuple[float, ...] | None = None  # rising; None: the largest radius was looked for
     against: str = "guess"  # or "leader", "labels"
     counted: bool = False  # every case of the noise, instead of draws
+    own_levels: bool = False  # every input at a noise level chosen for it
+    settled: bool = False  # by a memory of regions
 
     @property
-    def kind(self) -> tuple[tuple[float, ...] | None, bool]:
+    def kind(self) -> tuple[tuple[float, ...] | None, bool, bool]:
         """Equal for runs whose ACR compare. Following the leader is another way, not another question."""
-        return self.radii, self.against == "labels"
+        return self.radii, self.against == "labels", self.own_levels
 
     @property
     def words(self) -> tuple[str, ...]:
         """What a reader has to know before the figures; nothing for the usual question."""
-        said = [*self._radii_words()]
+        said = [*self._radii_words(), *self._level_words()]
         if self.counted:
             said.append("every case of the noise was counted: certificates are exact, without alpha")
         if self.against == "labels":
@@ -53,6 +55,16 @@ class Asked:
         """Whether this radius itself was tested, not only a larger one."""
         return self.radii is None or radius in self.radii
 
+    def _level_words(self) -> list[str]:
+        if self.settled:
+            return ["every later query inside a region gets its label from this memory; it depends on their order"]
+        if self.own_levels:
+            return [
+                "NOT CERTIFIED: each input has a noise level of its own, so the smoothed classifier is no fixed "
+                "function; without a memory of regions these radii promise nothing about neighbours"
+            ]
+        return []
+
     def _radii_words(self) -> list[str]:
         if self.radii is None:
             return []
@@ -71,6 +83,8 @@ def asked(record: Record) -> Asked:
         tuple(float(radius) for radius in radii) if radii else None,
         str(procedure.get("against", "guess")),
         sampling.get("name") == "exhaustive",
+        bool(part(record, "preparation")),
+        any(row.settled is not None for row in record.rows),
     )
 
 

@@ -79,6 +79,7 @@ def train(settings: Settings, out: Path, watch: Watch | None = None, device: str
     inputs, watched = setup.inputs(settings)
     config = setup.config(settings, inputs, objective, fabric.world_size)
     network = setup.network(config, settings)
+    setup.require_fit(network, inputs.shape, objective)
     if fabric.is_global_zero:
         setup.require_writable(out)
     fabric.barrier()

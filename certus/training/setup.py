@@ -14,7 +14,7 @@ from torch import nn
 from certus import __version__, catalog, data
 from certus.architectures._normalise import BY_DATA
 from certus.contracts import Objective
-from certus.errors import DataError, OutputError, RunError
+from certus.errors import DataError, OptionError, OutputError, RunError
 from certus.files import write_whole, writing
 from certus.training import checkpoints
 from certus.training.published import nearest
@@ -80,6 +80,21 @@ def network(config: Mapping[str, Any], settings: Settings) -> nn.Module:
     if settings.start is not None:
         checkpoints.fill(fresh, checkpoints.read_any(settings.start).state_dict(), settings.start)
     return fresh.to(memory_format=torch.channels_last) if len(config["shape"]) == 3 else fresh  # type: ignore[call-overload]
+
+
+def require_fit(network: nn.Module, shape: tuple[int, ...], objective: Objective) -> None:
+    """A loss that restores images needs a network that gives images, and every other one a classifier."""
+    was = network.training
+    with torch.no_grad():
+        answer = network.eval()(torch.zeros(1, *shape))
+    network.train(was)
+    restores = getattr(objective, "RESTORES", False)
+    wanted = "a denoiser (dncnn)" if restores else "a classifier"
+    if not (answer.shape[1:] == shape if restores else answer.ndim == 2):
+        raise OptionError(
+            f"arch of training must be {wanted} for this objective; "
+            f"got a network with outputs {list(answer.shape[1:])} for inputs {list(shape)}"
+        )
 
 
 def resumable(out: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -26,13 +26,18 @@ def certify(network, out, *options):
 
 def test_levels_are_chosen_kept_and_verified(network, tmp_path, capsys):
     assert certify(network, tmp_path / "fixed") == 0
+    capsys.readouterr()
     assert certify(network, tmp_path / "own", *SEARCH) == 0
+    assert "NOT CERTIFIED: each input has a noise level" in capsys.readouterr().out
     fixed, own = read(tmp_path / "fixed").rows, read(tmp_path / "own").rows
     assert all(row.sigma is None for row in fixed) and all(0.0625 <= row.sigma <= 1 for row in own)
     assert len({row.sigma for row in own}) > len(own) // 2
     capsys.readouterr()
     assert run(["verify", str(tmp_path / "own"), "--redraw", "3"]) == 0
     assert "all as recorded" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert run(["report", str(tmp_path / "own"), str(tmp_path / "fixed"), "--html", str(page)]) == 0
+    assert "NOT CERTIFIED" in " ".join(capsys.readouterr().out.split()) and "NOT CERTIFIED" in page.read_text()
 
 
 def test_a_stopped_run_goes_on_with_the_same_levels(network, tmp_path):

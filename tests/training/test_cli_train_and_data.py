@@ -110,7 +110,9 @@ def test_a_denoiser_and_then_stability_of_a_classifier_behind_it(certus, tmp_pat
     code, _, _ = certus("train", "--out", tmp_path / "stable", "--epochs", 1, *behind, *network)
     assert code == 0 and "stability" in read_config(tmp_path / "stable")["loss"]
     code, _, err = certus("train", "--out", tmp_path / "no", "--objective", "denoise", *SHORT)
-    assert code == 2 and "must be a denoiser" in err
+    assert code == 2 and "must be a denoiser" in err and not (tmp_path / "no").exists()
+    code, _, err = certus("train", "--out", tmp_path / "no", "--arch", "dncnn4")
+    assert code == 2 and "must be a classifier" in err and not (tmp_path / "no").exists()
 
 
 def test_other_labels(certus, tmp_path):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor, nn
 
 from certus.contracts import Batch
-from certus.errors import OptionError
 from certus.training.forward import scores
 from certus.training.published import require_count
 
@@ -16,6 +16,8 @@ from certus.training.published import require_count
 @dataclass(frozen=True)
 class Denoise:
     """The network must give back images: `--arch dncnn`."""
+
+    RESTORES: ClassVar[bool] = True
 
     copies: int = 1
 
@@ -28,10 +30,4 @@ class Denoise:
 
 def restored(model: nn.Module, batch: Batch, copies: int) -> Tensor:
     """What the denoiser makes of noisy copies [copies, batch, ...]."""
-    answers = scores(model, batch.x + batch.noise(copies))
-    if answers.shape[1:] != batch.x.shape:
-        raise OptionError(
-            f"arch of training must be a denoiser (dncnn) for this objective; "
-            f"got a network with outputs {list(answers.shape[2:])} for inputs {list(batch.x.shape[1:])}"
-        )
-    return answers
+    return scores(model, batch.x + batch.noise(copies))

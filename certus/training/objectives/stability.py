@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,8 @@ from certus.training.published import require_count
 @dataclass(frozen=True)
 class Stability:
     """`classifier` is a checkpoint; its weights are never changed."""
+
+    RESTORES: ClassVar[bool] = True
 
     classifier: str
     copies: int = 1
