@@ -11,9 +11,11 @@ from typing import Any
 from certus.contracts import ABSTAIN
 from certus.files import write_whole
 from certus.report import _ensemble_words, draw_panels, economy, ensemble_plots, plots, tables
+from certus.report._templates import fill
 from certus.report.ensemble import Comparison
 from certus.report.metrics import LEVEL, Figures, Interval, default_radii, figures, radius_name, setting
 from certus.report.question import warning
+from certus.report.sections import sections
 from certus.runs.exchange import rounded_down
 from certus.runs.rows import Record, Row
 
@@ -64,17 +66,12 @@ def page(
     notes: Sequence[str] = (),
 ) -> str:
     """The page as text; `radii` as in `metrics.figures`, and `notes` on ensembles that are not compared."""
-    import jinja2
-
     radii = default_radii(records) if radii is None else radii
     spent = economy.economies(records, radii)
     runs = [_run(record, radii) for record in records]
     certified = [run.figures for run in runs if run.figures.kind == "certify"]
-    folder = jinja2.FileSystemLoader(Path(__file__).parent)
-    world = jinja2.Environment(
-        loader=folder, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return world.get_template("page.html.jinja").render(
+    return fill(
+        "page.html.jinja",
         title=title or _title(runs),
         runs=runs,
         several=len(runs) > 1,
@@ -99,6 +96,7 @@ def page(
         ensemble_words=_ensemble_words,
         ensemble_notes=notes,
         most_dots=ensemble_plots.MOST_DOTS,
+        sections=list(sections(records, radii)),
     )
 
 
