@@ -35,6 +35,7 @@ ALLOWED = {
         "files",
         "noise",
         "sigma_ascent",
+        "zoo",
         "",
     },
     "zoo": {"errors"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -42,13 +43,15 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
 def _lines(title: str, unit: str) -> Callable[..., None]:
     """The same as plain lines."""
     start = last = time.monotonic()
+    before = math.nan  # how far it was when it began: a job that goes on did that part in another life
 
     def update(done: float, total: float, text: str = "") -> None:
-        nonlocal last
+        nonlocal last, before
         now = time.monotonic()
-        if now - last >= QUIET and done > 0:
+        before = done if math.isnan(before) else before
+        if now - last >= QUIET and done > before:
             last = now
-            left = (now - start) * (total - done) / done
+            left = (now - start) * (total - done) / (done - before)
             print(f"{title}: {done / total:.0%} {text or unit}, {left:.0f} s left", file=sys.stderr, flush=True)
 
     return update

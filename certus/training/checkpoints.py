@@ -84,10 +84,11 @@ def read_state(folder: Path) -> dict[str, Any]:
 
 
 def read_any(path: str | Path) -> nn.Module:
-    """The network, in eval mode, of a checkpoint folder, a `.safetensors` file or a legacy `.pth.tar` file."""
+    """The network, in eval mode, of a checkpoint folder, a `.safetensors` or legacy `.pth.tar` file, or of the zoo."""
+    from certus import zoo
     from certus.training import foreign
 
-    path = Path(path)
+    path = zoo.located(path)
     if path.is_dir():
         return read_network(path)[0]
     if path.suffix == ".safetensors":

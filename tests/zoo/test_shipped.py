@@ -145,3 +145,10 @@ def test_a_network_is_made_again_bit_by_bit(tmp_path):
     subprocess.run([sys.executable, "-m", "certus", *words], check=True, capture_output=True)
     content = (tmp_path / "again" / "weights.safetensors").read_bytes()
     assert hashlib.sha256(content).hexdigest() == network.sha256["weights.safetensors"]
+
+
+def test_a_training_may_begin_from_a_name(tmp_path):
+    from certus.training.checkpoints import read_any
+
+    here = load(NAMES[0]).network.state_dict()
+    assert all(torch.equal(value, here[key]) for key, value in read_any(NAMES[0]).state_dict().items())
