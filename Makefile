@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo test lint study bench clean
+.PHONY: demo test test-browser screenshots lint docs study bench clean
 
 demo: .venv/installed
 	$(BIN)/certus demo --out certus-demo
@@ -10,10 +10,22 @@ demo: .venv/installed
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study"
 
+# The report in headless Chromium; says so where there is none to be had.
+test-browser: .venv/installed
+	tests/browser/run
+
+# The pictures in docs/img: certifies two networks of the zoo on CIFAR-10 first, minutes on a core.
+screenshots: .venv/installed
+	$(BIN)/python tests/browser/screenshots.py --out docs/img
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The pages of docs/ with an API reference, into site/; nothing in them is fetched from elsewhere.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 study: .venv/installed
 	$(BIN)/python -m pytest -m study
@@ -27,5 +39,9 @@ bench: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test]"
 	touch $@
 
+.venv/docs: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+	touch $@
+
 clean:
-	rm -rf .venv build certus-demo .pytest_cache .mypy_cache .ruff_cache study *.egg-info
+	rm -rf .venv build site certus-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info

@@ -49,9 +49,10 @@ def prepare(arch, objective, batch, folder):
     network = setup.network(setup.config(settings, inputs, loss), settings).train()
     optimiser = torch.optim.SGD(network.parameters(), 0.01, 0.9, weight_decay=1e-4, nesterov=True)
     model, wrapped = fabric.setup(network, optimiser)
-    work = loop.Work(settings, inputs, fabric, network, model, wrapped, loss, SigmaMap.fresh(settings, batch), None)
+    noise, sigmas = settings.build_noise(), SigmaMap.fresh(settings, batch)
+    work = loop.Work(settings, inputs, fabric, network, model, wrapped, loss, noise, sigmas, None)
     x, y = inputs.tensors(), torch.from_numpy(inputs.labels)
-    return work, Batch(x, y, torch.full((batch,), 0.25), torch.Generator().manual_seed(0), 0.0)
+    return work, Batch(x, y, torch.full((batch,), 0.25), torch.Generator().manual_seed(0), 0.0, noise)
 
 
 def ours(work, batch, steps):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from certus.classifiers import load
+    from certus.classifiers.denoised import Denoised
     from certus.compositions import Aces, Route
     from certus.contracts import ABSTAIN, Certificate, Evidence
     from certus.ensembles import Ensemble
@@ -29,6 +30,7 @@ _HOME = {
     "Aces": "certus.compositions",
     "Certificate": "certus.contracts",
     "CertusError": "certus.errors",
+    "Denoised": "certus.classifiers.denoised",
     "Ensemble": "certus.ensembles",
     "Evidence": "certus.contracts",
     "Gaussian": "certus.noise.gaussian",
@@ -38,7 +40,8 @@ _HOME = {
 }
 
 __all__ = [
-    "ABSTAIN", "Aces", "Certificate", "CertusError", "Ensemble", "Evidence", "Gaussian", "Route", "Smoothed", "load",
+    "ABSTAIN", "Aces", "Certificate", "CertusError", "Denoised", "Ensemble", "Evidence", "Gaussian", "Route",
+    "Smoothed", "load",
 ]  # fmt: skip
 
 

@@ -196,17 +196,10 @@ class Batch(NamedTuple):
 
     x: Tensor  # [batch, ...] in [0,1]
     y: Tensor  # int64 [batch]
-    sigma: Tensor  # [batch], the noise level of each example
+    sigma: Tensor  # [batch], the noise level of each example; 1 for a noise that has no such level
     generator: torch.Generator  # the source of every random number of a loss, so that training can be repeated
     epoch: float  # epochs done so far, with the fraction of the present one: warm-ups are told in epochs
-
-    def noise(self, copies: int) -> Tensor:
-        """Fresh additive noise [copies, batch, ...]; keep it to use the same draws in an attack and in the loss."""
-        import torch
-
-        shape = (copies, *self.x.shape)
-        noise = torch.randn(shape, generator=self.generator, device=self.generator.device).to(self.x.device)
-        return noise * self.sigma.view(1, -1, *(1 for _ in self.x.shape[1:]))
+    noise: Noise
 
 
 class Objective(Protocol):

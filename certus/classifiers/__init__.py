@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from certus import zoo
-from certus.classifiers import bundle, ensemble
+from certus.classifiers import bundle, denoised, ensemble
 from certus.classifiers.composed import Composition, leaves, rebuilt
 from certus.errors import ModelError, OptionError, unknown
 
@@ -25,7 +25,7 @@ ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
 def load(spec: str | Path) -> Classifier:
-    """A checkpoint or ensemble folder, a weights file, `file.onnx`, `package.module:callable` or a name of the zoo."""
+    """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name."""
     text, path = str(spec), zoo.located(spec)
     if path.suffix == ".onnx":
         from certus.classifiers.onnx import Onnx
@@ -35,6 +35,8 @@ def load(spec: str | Path) -> Classifier:
         return ensemble.load(path)
     if bundle.is_bundle(path):
         return bundle.load(path)
+    if denoised.is_denoised(path):
+        return denoised.load(path)
     if path.exists():
         from certus.classifiers.module import Module
         from certus.training.checkpoints import read_any
@@ -198,6 +200,8 @@ def digest(spec: str | Path) -> str:
         return ensemble.read(path).digest
     if bundle.is_bundle(path):
         return bundle.read(path).digest
+    if denoised.is_denoised(path):
+        return denoised.read(path).digest
     if path.is_dir():
         files = [path / "config.json", path / "weights.safetensors"]
     elif path.exists():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from certus.data import Inputs
     from certus.engine.cluster import Cluster
     from certus.recipe import Part, Question, Recipe
+    from certus.runs.remember import Remember
 
 Model = Annotated[
     str, typer.Argument(help="Checkpoint or ensemble folder, file.onnx, zoo name, or package.module:callable.")
@@ -28,6 +29,7 @@ AnySigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviat
 NoiseName = Annotated[
     str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")
 ]
+NoiseSet = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
 Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
@@ -131,14 +133,22 @@ def recipe_of(question: Question, prepared: Ready, batch: int | None, inputs: In
 
 
 def carry_out_shown(
-    recipe: Recipe, folder: Path, inputs: Inputs, prepared: Ready, title: str, cluster: Cluster | None
+    recipe: Recipe,
+    folder: Path,
+    inputs: Inputs,
+    prepared: Ready,
+    title: str,
+    cluster: Cluster | None,
+    remember: Remember | None = None,
 ) -> None:
-    """Carry out a recipe under a progress bar."""
+    """Carry out a recipe under a progress bar; a memory beside it is closed afterwards."""
+    import contextlib
+
     from certus.cli._progress import run_bar
     from certus.runs.certify import carry_out
 
-    with run_bar(title) as watcher:
-        carry_out(recipe, folder, inputs, prepared.classifier, watcher, cluster)
+    with remember.memory if remember else contextlib.nullcontext(), run_bar(title) as watcher:
+        carry_out(recipe, folder, inputs, prepared.classifier, watcher, cluster, remember)
 
 
 def cluster_of(ray: str | None, workers: int | None, threads: int | None) -> Cluster | None:
@@ -199,30 +209,41 @@ def noise_of(name: str, sigma: float | None, settings: list[str] | None) -> tupl
     from certus import catalog
 
     fields = {field.name for field in dataclasses.fields(catalog.find("noise", name)[0])}
-    own = [setting for setting in settings or [] if setting.partition("=")[0] in fields]
+    own, rest = settings_of("noise", name, settings)
     if sigma is not None and "sigma" not in fields:
         takes = " and ".join(f"--set {field}=…" for field in sorted(fields))
         raise OptionError(f"--sigma is no option of {name} noise, which takes {takes}; got {sigma}")
     options = {**named(own), **({} if sigma is None else {"sigma": sigma})}
     noise: Noise = catalog.build("noise", name, options)
-    return noise, [setting for setting in settings or [] if setting not in own]
+    return noise, rest
+
+
+def settings_of(folder: str, name: str, settings: list[str] | None) -> tuple[list[str], list[str]]:
+    """Those of the `name=value` settings that are options of a part, and the others."""
+    from certus import catalog
+
+    fields = {field.name for field in dataclasses.fields(catalog.find(folder, name)[0])}
+    own = [setting for setting in settings or [] if setting.partition("=")[0] in fields]
+    return own, [setting for setting in settings or [] if setting not in own]
+
+
+def only_noise(name: str, sigma: float | None, settings: list[str] | None, whose: str) -> Noise:
+    """The noise that these options ask for, where settings can be of nothing else."""
+    noise, rest = noise_of(name, sigma, settings)
+    if rest:
+        raise OptionError(f"--set of {whose} must be an option of {name} noise; got '{rest[0]}'")
+    return noise
 
 
 def preparation_of(
-    asked: bool,
-    noise: Noise,
-    steps: int | None,
-    draws: int | None,
-    step_size: float | None,
-    bounds: str | None,
-    search: str | None,
+    asked: bool, noise: Noise, numbers: dict[str, float | None], bounds: str | None, search: str | None
 ) -> Part | None:
     """The search for each input's noise level, if one is asked for."""
     from certus.preparation.per_input_sigma import PerInputSigma
     from certus.recipe import describe
 
     low, high = parse_range(bounds, "--sigma-bounds") or (None, None)
-    given = {"steps": steps, "draws": draws, "step_size": step_size, "low": low, "high": high, "search": search}
+    given = {**numbers, "low": low, "high": high, "search": search}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not asked:
         if options:

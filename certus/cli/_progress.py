@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
-    """A bar; the value given updates it: update(done, total, text). In a log file, a line a minute."""
-    console = Console(stderr=True)
+    """A bar; the value given updates it: update(done, total, text), where text defaults to number and rate.
+
+    In a log file it is a line a minute.
+    """
+    console, pace = Console(stderr=True), _Pace(unit)
     if not console.is_terminal:
         yield _lines(title, unit)
         return
@@ -35,24 +38,38 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
         task = progress.add_task(title, total=None, text=unit)
 
         def update(done: float, total: float, text: str = "") -> None:
-            progress.update(task, completed=done, total=total, text=text or unit)
+            progress.update(task, completed=done, total=total, text=text or pace.told(done, total))
 
         yield update
 
 
+class _Pace:
+    """How fast a job goes; one that is continued did its first part in another life."""
+
+    def __init__(self, unit: str) -> None:
+        self.unit, self.start, self.before = unit, time.monotonic(), math.nan
+
+    def rate(self, done: float) -> float:
+        self.before = done if math.isnan(self.before) else self.before
+        return (done - self.before) / max(time.monotonic() - self.start, 1e-9)
+
+    def told(self, done: float, total: float) -> str:
+        rate = self.rate(done)
+        return f"{done:,.0f}/{total:,.0f} {self.unit}, {rate:{',.0f' if rate >= 10.0 else '.2g'}} {self.unit}/s"
+
+
 def _lines(title: str, unit: str) -> Callable[..., None]:
     """The same as plain lines."""
-    start = last = time.monotonic()
-    before = math.nan  # how far it was when it began: a job that goes on did that part in another life
+    pace = _Pace(unit)
+    last = pace.start
 
     def update(done: float, total: float, text: str = "") -> None:
-        nonlocal last, before
-        now = time.monotonic()
-        before = done if math.isnan(before) else before
-        if now - last >= QUIET and done > before:
-            last = now
-            left = (now - start) * (total - done) / (done - before)
-            print(f"{title}: {done / total:.0%} {text or unit}, {left:.0f} s left", file=sys.stderr, flush=True)
+        nonlocal last
+        now, rate = time.monotonic(), pace.rate(done)
+        if now - last >= QUIET and rate > 0.0:
+            last, told = now, text or pace.told(done, total)
+            left = (total - done) / rate
+            print(f"{title}: {done / total:.0%} {told}, {left:.0f} s left", file=sys.stderr, flush=True)
 
     return update
 

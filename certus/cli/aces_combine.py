@@ -11,7 +11,7 @@ from certus.cli.report import LAYOUTS, parse_radii
 from certus.errors import OptionError, unknown
 
 if TYPE_CHECKING:
-    from certus.runs.components import Parts
+    from certus.runs.components import Parts, Single
 
 
 def combine(
@@ -51,7 +51,10 @@ def combine(
         from certus.bounds import check_alpha
 
         check_alpha(alpha, "a combination")
-    from certus.runs.components import parts
+    from certus.report.aces import lines
+    from certus.report.aces_frontier import point, verdict
+    from certus.runs.components import parts, single
+    from certus.runs.exchange import open_record
 
     found = parts(certify, core, select, alpha)
     thetas = _thetas(theta, found)
@@ -63,8 +66,12 @@ def combine(
     _print(found, thetas, wanted, as_json, tables)
     if log is not None:
         _write_log(found, thetas, log)
+    singles = [single(open_record(place)) for place in baseline or []]
+    if singles and tables == "text" and not as_json:
+        every = lines(found.at(found.thetas), [0.0])
+        typer.echo(f"\n{verdict(every, [point(one) for one in singles])}")
     if plots is not None:
-        _draw(found, plots, wanted, baseline or [])
+        _draw(found, plots, wanted, singles)
 
 
 def _thetas(text: str | None, found: Parts) -> list[float]:
@@ -84,15 +91,12 @@ def _thetas(text: str | None, found: Parts) -> list[float]:
 
 def _chosen(demand: str, found: Parts, other: Parts | None) -> float:
     """The threshold for a demand, found on hold-out inputs only; says so."""
-    import numpy as np
-
     from certus.report.aces import theta_for
     from certus.report.tables import decimal, percent
 
     if other is None:
         raise OptionError("--theta-for needs --holdout, a run on inputs that are not those of --certify")
-    shared = np.intersect1d(found.indices, other.indices)
-    if len(shared) and _source(found) == _source(other):
+    if len(shared := found.shared(other)):
         raise OptionError(
             f"inputs of --holdout must not be those of --certify; got {len(shared)} of them, first index {shared[0]}"
         )
@@ -105,10 +109,6 @@ def _chosen(demand: str, found: Parts, other: Parts | None) -> float:
         err=True,
     )
     return theta
-
-
-def _source(found: Parts) -> tuple[str, str]:
-    return str(found.settings.get("data")), str(found.settings.get("split"))
 
 
 def _print(found: Parts, thetas: list[float], radii: list[float] | None, as_json: bool, layout: str) -> None:
@@ -138,12 +138,11 @@ def _write_log(found: Parts, thetas: list[float], path: Path) -> None:
     typer.echo(f"certus: wrote {path}", err=True)
 
 
-def _draw(found: Parts, folder: Path, radii: list[float] | None, baseline: list[Path]) -> None:
+def _draw(found: Parts, folder: Path, radii: list[float] | None, singles: list[Single]) -> None:
     from certus.report.aces import default_radii
     from certus.report.aces_plots import save_all
-    from certus.runs.components import single
 
     known = default_radii(found.at(found.thetas)) if radii is None else radii
     radius = known[len(known) // 2]
-    for path in save_all(folder, found, radius, [single(place) for place in baseline]):
+    for path in save_all(folder, found, radius, singles):
         typer.echo(f"certus: wrote {path}", err=True)

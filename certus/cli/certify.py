@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from certus.cli import _memory as m
 from certus.cli import _options as o
 
 
@@ -50,12 +51,22 @@ def command(
     draws: Annotated[int | None, typer.Option(help="Noisy copies a step.  [default: 1]")] = None,
     step_size: Annotated[float | None, typer.Option(help="Length of a step.  [default: 0.0001]")] = None,
     sigma_bounds: Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")] = None,
-    sigma_search: Annotated[str | None, typer.Option(help="ascent, or grid (needs no gradients).")] = None,
+    sigma_search: Annotated[
+        str | None, typer.Option(help="ascent; grid; votes (needs no gradients, and no sure network).")
+    ] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(help="Noisy copies in all of grid and votes.  [default: 200]")
+    ] = None,
+    memory: m.File = None,
+    order: m.Order = None,
+    frozen: m.Frozen = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="name=value, another option of the noise or the sampling.")
     ] = None,
 ) -> None:
     """Certify every input: its label cannot change within the radius found, except with probability alpha.
+
+    With --memory the radius is the memory's promise: every later query inside it gets this label from this memory.
 
     certus certify models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a
     """
@@ -67,7 +78,9 @@ def command(
     chosen, rest = o.noise_of(noise, sigma, set_)
     scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
     procedure = Certify(n0, scheme, against)
-    preparation = o.preparation_of(sigma_per_input, chosen, steps, draws, step_size, sigma_bounds, sigma_search)
+    search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
+    preparation = o.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
+    m.check(memory, order, frozen, chosen, sigma_per_input, against)
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
@@ -79,5 +92,9 @@ def command(
     question = o.question_of(model, subset, inputs, *parts, seed)
     question = dataclasses.replace(question, preparation=preparation)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)
-    o.carry_out_shown(recipe, out, inputs, prepared, f"certify {inputs.name}", cluster)
+    if frozen:
+        remember = m.recall(memory, question, inputs, chosen, alone=True)
+    else:
+        remember = m.remember(memory, question, inputs, chosen, order)
+    o.carry_out_shown(recipe, out, inputs, prepared, f"certify {inputs.name}", cluster, remember)
     o.say_summary(out)

@@ -41,7 +41,7 @@ def make(
     ] = None,
     weights: Annotated[str | None, typer.Option(help="0.2,0.8, or fitted on hold-out data: learned, optimal.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, an option of learned or optimal.")
+        list[str] | None, typer.Option("--set", help="name=value, an option of learned or optimal, or of the noise.")
     ] = None,
     consensus: Annotated[int | None, typer.Option(help="Where the first K agree, they answer for all.")] = None,
     early_exit: Annotated[bool, typer.Option("--early-exit", help="Ask member after member until sure.")] = False,
@@ -49,6 +49,7 @@ def make(
     level: Annotated[float, typer.Option(help="Early exit: of the interval around the mean of several.")] = 0.05,
     data: Annotated[str | None, typer.Option(help="Hold-out data, for weights and order.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Noise on hold-out data: that of the certification.")] = None,
+    noise: o.NoiseName = "gaussian",
     split: o.Split = "test",
     start: Annotated[int, typer.Option(help="First index of the hold-out data.")] = 1,
     skip: Annotated[int, typer.Option(help="Take every SKIP-th; what is taken cannot be certified later.")] = 20,
@@ -67,13 +68,12 @@ def make(
 
     # Everything that can be refused is refused before anything is loaded or written.
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
-    numbers = _numbers(weights)
-    wish = Wish(
-        len(members), vote or ("soft" if weights is None else "weighted"), numbers, consensus, exit_at, o.named(set_)
-    )
+    numbers, kind = _numbers(weights), vote or ("soft" if weights is None else "weighted")
+    own, rest = o.settings_of("noise", noise, set_) if data is not None else ([], set_)
+    wish = Wish(len(members), kind, numbers, consensus, exit_at, o.named(rest))
     ensemble.refuse_strangers(out)
     subset = o.Subset(data, split, skip, max, range, image_size, start) if data is not None else None
-    holdout = _holdout(subset, sigma, seed, wish)
+    holdout = _holdout(subset, (noise, sigma, own), seed, wish)
     loaded = [load(member) for member in members]
     facts = ensemble.facts(members)
     fast = _met(loaded, members, holdout, threads)
@@ -98,19 +98,22 @@ def _numbers(weights: str | None) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _holdout(subset: o.Subset | None, sigma: float | None, seed: int, wish: Wish) -> Holdout | None:
+def _holdout(
+    subset: o.Subset | None, asked: tuple[str, float | None, list[str]], seed: int, wish: Wish
+) -> Holdout | None:
     """The hold-out inputs, where they are needed or given."""
     from certus.ensembles._make import Holdout
-    from certus.noise.gaussian import Gaussian
     from certus.streams import check_seed
 
+    name, sigma, settings = asked
     if subset is None and wish.fitting is not None:
         raise OptionError(f"--weights {wish.weights} needs hold-out inputs; give --data and --sigma")
-    if (subset is None) != (sigma is None):
+    if (subset is None) == (sigma is not None or bool(settings) or name != "gaussian"):
         raise OptionError("--data and --sigma of an ensemble must be given together; got one of them")
-    if subset is None or sigma is None:
+    if subset is None:
         return None
-    return Holdout(subset.load(), Gaussian(sigma).sigma, check_seed(seed))
+    noise = o.only_noise(name, sigma, settings, "ensemble")
+    return Holdout(subset.load(), noise, check_seed(seed))
 
 
 def _met(
@@ -155,7 +158,7 @@ def _kept(holdout: Holdout | None, choice: Choice, composed: Any, names: list[st
     (together,) = noisy_accuracy([composed], *holdout)
     inputs, tally = holdout.inputs, composed.tally
     typer.echo(
-        f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), noise {holdout.sigma:g}; "
+        f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {o.say_noise(holdout.noise)}; "
         "these are not for certification"
     )
     weights = choice.vote.get("weights", [])

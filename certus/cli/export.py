@@ -7,30 +7,60 @@ from typing import Annotated
 
 import typer
 
-from certus.errors import RunError, unknown
+from certus.errors import OptionError, RunError, unknown
 
-FORMATS = ("cohen",)
+COHEN = ("cohen", "tsv")
+FORMATS = (*COHEN, "csv", "parquet", "tensorboard", "hf")
 
 
 def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or a log.")],
-    out: Annotated[Path, typer.Option(help="File to write.")],
-    to: Annotated[str, typer.Option(help="Format: cohen (the tab-separated log of Cohen et al.).")] = "cohen",
+    out: Annotated[Path, typer.Option(help="File to write; for tensorboard a folder.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="cohen or tsv (the log of Cohen et al.), csv, parquet, tensorboard (scalars), hf (model-index of a "
+            "model card)."
+        ),
+    ] = "cohen",
     full: Annotated[bool, typer.Option("--full", help="Radii in full precision, not 3 decimals rounded down.")] = False,
 ) -> None:
-    """Write a run as the log other tools of the field read.
+    """Write a run for another tool: a log, a table, scalars, or the metadata of a model card.
 
     certus export runs/a --to cohen --out a.tsv
     """
     if to not in FORMATS:
         raise unknown("--to", to, FORMATS)
+    if full and to not in COHEN:
+        raise OptionError(f"--full belongs to --to cohen; {to} is in full precision always")
 
-    from certus.runs.exchange import open_record, write_cohen
+    from certus.runs.exchange import open_record
 
     record = open_record(run)
     if not record.rows:
         raise RunError(f"run {run} must hold at least one finished input; got none")
-    write_cohen(record, out, full)
+    written = out
+    if to in COHEN:
+        from certus.runs.exchange import write_cohen
+
+        write_cohen(record, out, full)
+    elif to == "csv":
+        from certus.runs.sheets import write_csv
+
+        write_csv(record, out)
+    elif to == "parquet":
+        from certus.runs.sheets import write_parquet
+
+        write_parquet(record, out)
+    elif to == "tensorboard":
+        from certus.report.scalars import write_scalars
+
+        written = write_scalars(record, out)
+    else:
+        from certus.files import write_whole
+        from certus.report.model_index import block
+
+        write_whole(out, block(record).encode())
     rows = len(record.rows)
     unfinished = f" of {record.inputs}: the run is unfinished" if record.inputs and rows < record.inputs else ""
-    typer.echo(f"certus: wrote {out} ({rows} inputs{unfinished})", err=True)
+    typer.echo(f"certus: wrote {written} ({rows} inputs{unfinished})", err=True)

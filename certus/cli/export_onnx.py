@@ -1,4 +1,4 @@
-"""`certus export-onnx`: a model, or a whole ensemble, as one ONNX file."""
+"""`certus export-onnx`: a model, a whole ensemble, or a classifier with its denoiser, as one ONNX file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(
     image_size: o.ImageSize = None,
     range: o.Range = None,
 ) -> None:
-    """Write a network, or an ensemble that always asks all of its members, as one ONNX graph.
+    """Write a network, an ensemble that always asks all of its members, or a denoised classifier as one ONNX graph.
 
     certus export-onnx models/abc --data cifar10 --out abc.onnx
     """

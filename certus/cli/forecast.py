@@ -11,23 +11,25 @@ from certus.cli import _options as o
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
-    from certus.contracts import Classifier
+    from certus.contracts import Classifier, Noise
     from certus.data import Inputs
     from certus.ensembles._sample import Sample
     from certus.ensembles._sheet import Sheet
-    from certus.noise.gaussian import Gaussian
 
 
 def command(
     members: Annotated[list[str], typer.Argument(help="Models alike but for their seeds; three or more tell most.")],
     data: o.Data,
-    sigma: o.Sigma,
+    sigma: o.AnySigma = None,
+    noise: o.NoiseName = "gaussian",
     sizes: Annotated[str, typer.Option(help="Numbers of members to forecast.")] = "1,3,5,10,50",
     fit: Annotated[int | None, typer.Option(help="Fit to the first so many members; the others are a check.")] = None,
     draws: Annotated[int, typer.Option(help="Noisy copies of each input.")] = 200,
     n: Annotated[int, typer.Option("--n", "--N", help="Draws an input of the certification to come.")] = 100_000,
     alpha: o.Alpha = 0.001,
-    radii: Annotated[str | None, typer.Option(help="Radii to tell of; default: 0, sigma, 2 sigma, 3 sigma.")] = None,
+    radii: Annotated[
+        str | None, typer.Option(help="Radii to tell of; default: 0, sigma, 2 sigma, 3 sigma; l1: to 3/4 lam.")
+    ] = None,
     clean: Annotated[str, typer.Option(help="Clean part of a member: its mean under noise, or at the point.")] = "mean",
     skip: o.Skip = 1,
     max: o.Max = -1,
@@ -40,6 +42,7 @@ def command(
     threads: o.Threads = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Pictures: OUT and OUT-fit, each as .svg and .png.")] = None,
+    set_: o.NoiseSet = None,
 ) -> None:
     """Forecast the radii of ensembles of other sizes from a few members, by the variance of their scores.
 
@@ -47,15 +50,14 @@ def command(
     """
     from certus.ensembles._sheet import sheet
     from certus.ensembles.forecast import Forecast
-    from certus.noise.gaussian import Gaussian
 
     asked = Forecast(_sizes(sizes), n, alpha, o.parse_radii(None, radii) or None, clean, fit, seed)
     asked.check_members(len(members))
-    noise = Gaussian(sigma)
+    chosen = o.only_noise(noise, sigma, set_, "forecast")
     _check_out(out)
     inputs = o.Subset(data, split, skip, max, range, image_size, start).load()
     ready = [_member(spec, inputs, engine, threads) for spec in members]
-    found = sheet(asked, _sample(ready, inputs, noise, draws, seed), noise)
+    found = sheet(asked, _sample(ready, inputs, chosen, draws, seed), chosen)
     if out is not None:
         _draw(found, out)
     _print(found, as_json)
@@ -84,7 +86,7 @@ def _member(spec: str, inputs: Inputs, engine: str, threads: int | None) -> Clas
     return prepared.classifier
 
 
-def _sample(members: list[Classifier], inputs: Inputs, noise: Gaussian, draws: int, seed: int) -> Sample:
+def _sample(members: list[Classifier], inputs: Inputs, noise: Noise, draws: int, seed: int) -> Sample:
     from certus.cli._progress import bar
     from certus.ensembles._sample import sample, work
 

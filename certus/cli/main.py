@@ -5,7 +5,10 @@ Exit codes: 0 done, 2 bad input (one line), 1 anything else, 130 interrupted (wh
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -18,15 +21,26 @@ from certus.errors import CertusError
 
 # In the order a newcomer meets them. A command is a file of this folder: `command` is its function, `app` its group.
 COMMANDS = (
-    "demo", "data", "zoo", "train", "ensemble", "plan", "certify", "predict", "verify", "report", "export",
-    "export-onnx", "quantise", "aces", "route",
+    "demo", "data", "zoo", "train", "ensemble", "denoise", "plan", "certify", "predict", "memory", "verify", "audit",
+    "report", "compare", "history", "certificate", "export", "export-onnx",
+    "quantise", "aces", "route",
 )  # fmt: skip
 
 INTERRUPTED = 130
+QUIET = ("--quiet", "-q")
+
+STORY = """\
+certus: classifiers that are provably robust, by randomized smoothing; inputs and sigma are on the scale [0,1]
+  certus demo                                                                  the whole story, in minutes
+  certus train   --data cifar10 --arch resnet20 --sigma 0.25 --out models/a    a network that withstands noise
+  certus certify models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a   label and radius, with evidence
+  certus verify  runs/a                                                        recompute it, and draw again
+  certus report  runs/a runs/b --html report.html                              figures and curves, side by side
+  certus compare runs/a runs/b                                                 which is better, and how surely
+`certus --help` lists all commands, `certus COMMAND --help` explains one; ONNX files and callables are models too"""
 
 app = typer.Typer(
     name="certus",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -38,9 +52,14 @@ app = typer.Typer(
 def _top(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    quiet: Annotated[
+        bool, typer.Option(*QUIET, help="Errors only: no progress, no remarks. May stand anywhere.")
+    ] = False,
 ) -> None:
+    if quiet:  # remarks go nowhere until the command ends; an error is said after that
+        context.with_resource(contextlib.redirect_stderr(io.StringIO()))
     if context.invoked_subcommand is None and not version:
-        typer.echo(context.get_help())
+        typer.echo(STORY)
     if version:
         typer.echo(f"certus {__version__}")
         raise typer.Exit()
@@ -69,7 +88,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; the exit code."""
     try:
-        result: Any = app(arguments, prog_name="certus", standalone_mode=False)
+        result: Any = app(_quiet_first(arguments), prog_name="certus", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except CertusError as error:
@@ -83,7 +102,26 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except typer.exceptions.TyperException as error:
-        return _fail(error.format_message() if hasattr(error, "format_message") else str(error))
+        return _fail(_usage(error))
+
+
+def _quiet_first(arguments: list[str]) -> list[str]:
+    """--quiet belongs to no command and may stand anywhere; what follows `--` is left alone."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words, rest = arguments[:end], arguments[end:]
+    return [*(word for word in words if word in QUIET), *(word for word in words if word not in QUIET), *rest]
+
+
+def _usage(error: Exception) -> str:
+    """A misused command line in one line: what is wrong, what may have been meant, where help is."""
+    text = str(error.format_message() if hasattr(error, "format_message") else error)
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "certus"
+    if hasattr(error, "possibilities"):
+        given = str(getattr(error, "option_name", ""))
+        near = difflib.get_close_matches(given, error.possibilities or (), n=1)
+        text = f"{where} has no option {given}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{text.rstrip('.')}{'' if text.endswith('?') else ';'} see {where} --help"
 
 
 def _fail(message: str) -> int:

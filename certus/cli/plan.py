@@ -11,6 +11,7 @@ from certus.cli import _options as o
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
+    from certus.contracts import Noise
     from certus.plan.like import Rate
     from certus.plan.sheet import Sheet
     from certus.runs.rows import Record
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 def command(
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise; default: --like's.")] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="gaussian, uniform, splitting, discrete, …; default: --like's, or gaussian.")
+    ] = None,
     radius: Annotated[float | None, typer.Option(help="Radius to certify; none: the largest.")] = None,
     radii: Annotated[str | None, typer.Option(help="Radii to certify, smallest first, as in 0.25,0.5.")] = None,
     alpha: o.Alpha = 0.001,
@@ -31,6 +35,7 @@ def command(
     rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
     inputs: Annotated[int | None, typer.Option(help="How many inputs; default: as many as --like has.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    set_: o.NoiseSet = None,
 ) -> None:
     """What each scheme will draw, and what that can prove, before anything is spent.
 
@@ -39,15 +44,14 @@ def command(
     asked = o.parse_radii(radius, radii)
     _check(n0, like_n, like_alpha, rate, inputs)
 
-    from certus.noise.gaussian import Gaussian
     from certus.plan.like import recovered
     from certus.plan.sheet import Request
     from certus.runs.exchange import open_record
 
     record = open_record(like) if like is not None else None
-    noise = Gaussian(_sigma(sigma, record))
-    p, notes = recovered(record, noise, like_n, like_alpha) if record is not None else (None, [])
-    request = Request(noise, asked, alpha, beta, cap, n, n0, p)
+    chosen = _noise(noise, sigma, set_, record)
+    p, notes = recovered(record, chosen, like_n, like_alpha) if record is not None else (None, [])
+    request = Request(chosen, asked, alpha, beta, cap, n, n0, p)
     # Refused plans are refused before a model is loaded for its speed.
     count = inputs if inputs is not None or p is None else len(p)
     _print(request.sheet(notes, count, lambda: _rate(rate, record, like_n)), as_json)
@@ -65,17 +69,20 @@ def _check(n0: int, like_n: int, like_alpha: float, rate: float | None, inputs: 
         raise OptionError(f"rate of plan must be a positive number of draws a second; got {rate}")
 
 
-def _sigma(sigma: float | None, record: Record | None) -> float:
+def _noise(name: str | None, sigma: float | None, settings: list[str] | None, record: Record | None) -> Noise:
     """The noise of the plan; a run's probabilities are those under its own noise and no other."""
-    from certus.report.metrics import setting
+    from certus.recipe import build
 
-    kept = setting(record.settings, "sigma") if record is not None else None
-    found = kept if sigma is None else sigma
-    if found is None:
-        raise OptionError("--sigma must be given, unless --like is a run of certus; got neither")
-    if record is not None and kept is not None and found != kept:
-        raise OptionError(f"sigma of plan must be that of {record.name}, {kept:g}; got {found:g}")
-    return float(found)
+    part = record.settings.get("question", {}).get("noise") if record is not None else None
+    if name is None and sigma is None and not settings:
+        if part is None:
+            raise OptionError("--sigma must be given, unless --like is a run of certus; got neither")
+        kept: Noise = build("noise", part)
+        return kept
+    found = o.only_noise(name or (part["name"] if part else "gaussian"), sigma, settings, "plan")
+    if record is not None and part is not None and found != (kept := build("noise", part)):
+        raise OptionError(f"noise of plan must be that of {record.name}, {o.say_noise(kept)}; got {o.say_noise(found)}")
+    return found
 
 
 def _rate(rate: float | None, record: Record | None, n: int) -> Rate | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from certus.cli import _memory as m
 from certus.cli import _options as o
 from certus.errors import OptionError
 
@@ -32,6 +33,7 @@ def command(
     threads: o.Threads = None,
     ray: o.Ray = None,
     ray_workers: o.RayWorkers = None,
+    memory: m.Asked = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")] = None,
 ) -> None:
     """Predict with the smoothed classifier; abstain where n draws cannot tell the two leading classes apart.
@@ -46,6 +48,7 @@ def command(
     if unknown:
         raise OptionError(f"--set of predict must be an option of {noise} noise; got '{unknown[0]}'")
     procedure = Predict(n, alpha)
+    m.check(memory, None, memory is not None, chosen, False, "guess")
     print(f"certus: {o.say_noise(chosen)}", file=sys.stderr)
     check_seed(seed)
     o.check_batch(batch)
@@ -55,5 +58,6 @@ def command(
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(chosen), describe(procedure), None, seed)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)
-    o.carry_out_shown(recipe, out, inputs, prepared, f"predict {inputs.name}", cluster)
+    remember = m.recall(memory, question, inputs, chosen, alone=False)
+    o.carry_out_shown(recipe, out, inputs, prepared, f"predict {inputs.name}", cluster, remember)
     o.say_summary(out)

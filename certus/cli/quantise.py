@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from certus.classifiers.quantise import Comparison, Speedup
+    from certus.contracts import Noise
     from certus.data import Inputs
-    from certus.noise.gaussian import Gaussian
+
+SIGMA = 0.25  # of gaussian noise, unless told
 
 
 def command(
@@ -25,22 +27,26 @@ def command(
     split: Annotated[str, typer.Option(help="Split whose inputs show the ranges of values.")] = "train",
     max: Annotated[int, typer.Option(help="Stop before this index of that split; -1: never.")] = 512,
     skip: o.Skip = 1,
-    sigma: Annotated[float, typer.Option(help="Noise added to these inputs: that of the certification.")] = 0.25,
+    sigma: Annotated[
+        float | None, typer.Option(help="Noise on these inputs: that of the certification.  [default: 0.25]")
+    ] = None,
+    noise: o.NoiseName = "gaussian",
     held_out: Annotated[str, typer.Option(help="Split on which both networks are compared.")] = "test",
     compare: Annotated[int, typer.Option(help="The most inputs of that comparison.")] = 500,
     seed: o.Seed = 0,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     threads: o.Threads = None,
+    set_: o.NoiseSet = None,
 ) -> None:
     """Quantise a network to 8-bit integers. FILE.onnx is another network: certify it, not the one it was made of.
 
     certus quantise models/a --data cifar10 --sigma 0.25 --out a-int8.onnx
     """
-    from certus.noise.gaussian import Gaussian
     from certus.streams import check_seed
 
-    noise = Gaussian(sigma)
+    plain = sigma is None and noise == "gaussian"
+    chosen = o.only_noise(noise, SIGMA if plain else sigma, set_, "quantise")
     check_seed(seed)
     _check(model, out, compare, threads)
     calibration = o.Subset(data, split, skip, max, range, image_size).load()
@@ -54,14 +60,14 @@ def command(
     clean, labels = _held_out(calibration, others, compare)
     origin = (
         f"int8 quantisation of {digest(model)}, calibrated on {len(calibration)} inputs of "
-        f"{Path(calibration.name).name} ({split}, {calibration.digest[:12]}) with gaussian noise {sigma:g}, seed {seed}"
+        f"{Path(calibration.name).name} ({split}, {calibration.digest[:12]}) with {o.say_noise(chosen)}, seed {seed}"
     )
-    after = q.quantise(before, _noisy(calibration.tensors(), noise, seed, "calibrate"), origin)
-    found = q.compare(before, after, _noisy(clean, noise, seed, "compare"), labels)
+    after = q.quantise(before, _noisy(calibration.tensors(), chosen, seed, "calibrate"), origin)
+    found = q.compare(before, after, _noisy(clean, chosen, seed, "compare"), labels)
     speed = q.speedup(before, after, clean[0], threads)
     write_whole(out, after.content or b"")
     typer.echo(f"{out}: {origin}")
-    _say(found, speed, sigma, others)
+    _say(found, speed, o.say_noise(chosen), others)
 
 
 def _check(model: str, out: Path, compare: int, threads: int | None) -> None:
@@ -91,7 +97,7 @@ def _held_out(calibration: Inputs, others: Inputs, most: int) -> tuple[Tensor, T
     return values[fresh], torch.from_numpy(others.labels[fresh])
 
 
-def _noisy(clean: Tensor, noise: Gaussian, seed: int, purpose: str) -> Tensor:
+def _noisy(clean: Tensor, noise: Noise, seed: int, purpose: str) -> Tensor:
     """One noisy copy of each input [N, ...]."""
     import torch
 
@@ -103,11 +109,11 @@ def _noisy(clean: Tensor, noise: Gaussian, seed: int, purpose: str) -> Tensor:
     return out
 
 
-def _say(found: Comparison, speed: Speedup, sigma: float, others: Inputs) -> None:
+def _say(found: Comparison, speed: Speedup, noise: str, others: Inputs) -> None:
     """What changed, in both directions."""
     change = 100 * (found.after - found.before)
     typer.echo(
-        f"on {found.inputs} inputs of {Path(others.name).name} ({others.split}), noise {sigma:g}: accuracy float "
+        f"on {found.inputs} inputs of {Path(others.name).name} ({others.split}), {noise}: accuracy float "
         f"{found.before:.3f}, int8 {found.after:.3f} ({change:+.1f} points); the same class on {found.same:.1%}"
     )
     slower = "; SLOWER than float on this machine: nothing gained but a smaller file" if speed.middle < 1 else ""

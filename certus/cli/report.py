@@ -14,12 +14,16 @@ from certus.errors import OptionError, unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from certus.report._family import Family
+    from certus.report._layout import Table
     from certus.report.ensemble import Comparison
     from certus.report.metrics import Figures
     from certus.runs.rows import Record
 
 LAYOUTS = ("text", "md", "latex")
+PAPERS = ("ens", "sween", "esb", "dds", "aces")
 
 
 def command(
@@ -27,6 +31,10 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an object for one run, else a list.")] = False,
     radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
     tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
+    transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
+    paper: Annotated[
+        str | None, typer.Option(help="The table in the shape of a paper: ens, sween, esb, dds or aces.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the curves here, as .svg and as .png.")] = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in a,b.")] = None,
@@ -41,24 +49,60 @@ def command(
 
     An ensemble among its members is compared with them. certus report runs/a runs/b --html report.html
     """
-    if as_json and tables is not None:
-        raise OptionError("--json and --tables must not be given together; got both")
-    if tables not in (None, *LAYOUTS):
-        raise unknown("--tables", str(tables), LAYOUTS)
+    _check_layout(as_json, tables, transpose, paper)
     chosen = None if radii is None else parse_radii(radii)
     records = open_named(runs, names)
 
     from certus.cli._family import find
     from certus.report.metrics import default_radii, figures
 
-    at = default_radii(records) if chosen is None else chosen
+    at = chosen or (default_radii(records) if paper is None else _paper_radii(paper, records))
     found = [figures(record, at) for record in records]
     families, notes = find(records, runs, ensemble, members)
     kin = _compared(families, at)
     _write_files(records, at, html, plot, kin, notes)
     for note in notes:
         typer.echo(f"certus: {note}", err=True)
-    _print(records, at, found, kin, as_json, tables or "text")
+    if paper is not None:
+        from certus.report._papers import table
+
+        print_table(table(paper, records, kin, at), tables or "text", transpose)
+    elif as_json:
+        _print_json(records, at, found, kin)
+    elif transpose or tables not in (None, "text"):
+        from certus.report.tables import table as side_by_side
+
+        print_table(side_by_side(found), tables or "text", transpose)
+    else:
+        _print_text(records, at, found, kin)
+
+
+def print_table(table: Table, layout: str, transpose: bool = False) -> None:
+    """A table in one of LAYOUTS on stdout; a terminal's width, or 100 where there is none."""
+    from certus.report import _layout
+
+    shown = _layout.transposed(table) if transpose else table
+    if layout == "text":
+        console = _console()
+        console.print(_layout.text(shown, console.width))
+    else:
+        typer.echo({"md": _layout.markdown, "latex": _layout.latex}[layout](shown), nl=False)
+
+
+def _paper_radii(paper: str, records: Sequence[Record]) -> list[float]:
+    from certus.report._papers import default_radii
+
+    return default_radii(paper, records)
+
+
+def _check_layout(as_json: bool, tables: str | None, transpose: bool, paper: str | None) -> None:
+    for option, given in (("--tables", tables), ("--transpose", transpose), ("--paper", paper)):
+        if as_json and given:
+            raise OptionError(f"--json and {option} must not be given together; got both")
+    if tables not in (None, *LAYOUTS):
+        raise unknown("--tables", str(tables), LAYOUTS)
+    if paper not in (None, *PAPERS):
+        raise unknown("--paper", str(paper), PAPERS)
 
 
 def parse_radii(text: str) -> list[float]:
@@ -129,41 +173,40 @@ def _write_files(
         typer.echo(f"certus: wrote {path}", err=True)
 
 
-def _print(
-    records: Sequence[Record],
-    radii: Sequence[float],
-    found: Sequence[Figures],
-    kin: Sequence[Comparison],
-    as_json: bool,
-    layout: str,
+def _print_json(
+    records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
 ) -> None:
-    from certus.report import economy, metrics, tables
+    import json
 
-    spent = economy.economies(records, radii) if as_json or layout == "text" else []
-    if as_json:
-        import json
+    from certus.report import economy, metrics
+    from certus.report._ensemble_json import as_json as compared
 
-        from certus.report._ensemble_json import as_json as compared
+    shown = {id(part.family.ensemble): compared(part) for part in kin}
+    objects = [
+        {**metrics.as_json(figure), **economy.as_json(run), "ensemble": shown.get(id(record))}
+        for record, figure, run in zip(records, found, economy.economies(records, radii), strict=True)
+    ]
+    answer = objects[0] if len(objects) == 1 else objects
+    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
 
-        shown = {id(part.family.ensemble): compared(part) for part in kin}
-        objects = [
-            {**metrics.as_json(figure), **economy.as_json(run), "ensemble": shown.get(id(record))}
-            for record, figure, run in zip(records, found, spent, strict=True)
-        ]
-        answer = objects[0] if len(objects) == 1 else objects
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
-    elif layout == "text":
-        from rich.console import Console
 
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = 100
-        console.print(tables.text(found, console.width))
-        if (table := economy.text(spent)) is not None:
-            console.print(table)
-        if kin:
-            from certus.report import _ensemble_words
+def _print_text(
+    records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
+) -> None:
+    from certus.report import _ensemble_words, economy, tables
 
-            console.print(_ensemble_words.text(kin, console.width))
-    else:
-        typer.echo({"md": tables.markdown, "latex": tables.latex}[layout](found), nl=False)
+    console = _console()
+    console.print(tables.text(found, console.width))
+    if (table := economy.text(economy.economies(records, radii))) is not None:
+        console.print(table)
+    if kin:
+        console.print(_ensemble_words.text(kin, console.width))
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 100
+    return console

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certus.cli._options import ImageSize, Range, Threads, parse_range, parse_value
+from certus.cli._options import ImageSize, NoiseName, Range, Threads, parse_range, parse_value, say_noise
 
 if TYPE_CHECKING:
     from certus.training.settings import Settings
@@ -28,7 +28,10 @@ def command(
     objective: Annotated[
         str, typer.Option(help="gaussian, smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability.")
     ] = "gaussian",
-    sigma: Annotated[float, typer.Option(help="Standard deviation of the noise, for inputs in [0,1].")] = 0.25,
+    sigma: Annotated[
+        float | None, typer.Option(help="Standard deviation of the noise, for inputs in [0,1].  [default: 0.25]")
+    ] = None,
+    noise: NoiseName = "gaussian",
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 150,
     batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
     lr: Annotated[float, typer.Option(help="Learning rate, the highest of the schedule.")] = 0.1,
@@ -58,7 +61,9 @@ def command(
     image_size: ImageSize = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
     threads: Threads = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, an option of arch or objective.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="name=value, an option of arch, objective or noise.")
+    ] = None,
 ) -> None:
     """Train a network under noise. Stopped at any moment, it goes on from the last epoch when called again.
 
@@ -67,13 +72,14 @@ def command(
     from certus.errors import OptionError
     from certus.training.settings import Settings
 
-    arch_options, objective_options = _options(set_ or [], arch, objective)
+    options = _options(set_ or [], arch, objective, noise)
     settings = Settings(
         data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, lr=lr, schedule=schedule,
         drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip, ema=ema, augment=augment, seed=seed,
         start=start, labels=labels, sigma_per_example=sigma_per_example, sigma_warmup=sigma_warmup,
         sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=parse_range(range), image_size=image_size,
-        arch_options=arch_options, objective_options=objective_options,
+        arch_options=options["architectures"], objective_options=options["training.objectives"],
+        noise=noise, noise_options=options["noise"],
     )  # fmt: skip
     if describe:
         _describe(settings)
@@ -99,7 +105,8 @@ def _train(settings: Settings, out: Path, device: str) -> None:
     typer.echo(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
     if estimate := config.get("estimate"):
         told = ", ".join(f"{share:.2f} at {radius}" for radius, share in estimate.items())
-        typer.echo(f"certified accuracy will be about {told} (200 inputs, 100 draws; no certificate)")
+        under = say_noise(settings.build_noise())
+        typer.echo(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
 
 
 def _describe(settings: Settings) -> None:
@@ -108,6 +115,7 @@ def _describe(settings: Settings) -> None:
 
     inputs, _ = setup.inputs(settings)
     loss = setup.objective(settings)
+    setup.require_noise(settings, loss, inputs.tensor(0))
     config = setup.config(settings, inputs, loss)
     network = setup.network(config, settings)
     typer.echo(f"{settings.arch} for {list(inputs.shape)}: {cost(network, inputs.shape)}")
@@ -115,6 +123,7 @@ def _describe(settings: Settings) -> None:
         f"{settings.data}: {len(inputs):,} training inputs, {math.ceil(len(inputs) / settings.batch):,} steps an epoch"
     )
     typer.echo(f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in config["objective"].items()))
+    typer.echo(say_noise(settings.build_noise()))
 
 
 def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
@@ -129,14 +138,14 @@ def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     return tuple(number for part in parts for number in builtins.range(int(part[0]), int(part[-1]) + 1))
 
 
-def _options(settings: list[str], arch: str, objective: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`name=value` settings of the command line, sorted into options of the architecture and of the objective."""
+def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict[str, dict[str, Any]]:
+    """`name=value` settings of the command line, sorted into options of architecture, objective and noise."""
     from certus import catalog
     from certus.errors import OptionError
 
     known = {
         folder: {field.name for field in dataclasses.fields(catalog.find(folder, part)[0])}
-        for folder, part in (("architectures", arch), ("training.objectives", objective))
+        for folder, part in (("architectures", arch), ("training.objectives", objective), ("noise", noise))
     }
     chosen: dict[str, dict[str, Any]] = {folder: {} for folder in known}
     for setting in settings:
@@ -147,7 +156,7 @@ def _options(settings: list[str], arch: str, objective: str) -> tuple[dict[str, 
             raise OptionError(f"set of training must be name=value with a name of {every}; got '{setting}'")
         for owner in owners:
             chosen[owner][name] = parse_value(text)
-    return chosen["architectures"], chosen["training.objectives"]
+    return chosen
 
 
 def _use_threads(threads: int | None) -> None:

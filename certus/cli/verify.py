@@ -9,19 +9,23 @@ import typer
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or one certificate as JSON.")],
     redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds; 0: none.")] = 3,
     seed: Annotated[int, typer.Option(help="Chooses which inputs are drawn again.")] = 0,
     model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
     data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
 ) -> None:
     """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
+
+    What a memory answered is replayed from the counts and from the regions that it held then, by other code.
 
     certus verify runs/a
     """
     from certus.classifiers import digest, load, ready
     from certus.classifiers.bundle import is_bundle
     from certus.cli._progress import bar
+    from certus.cli.certificate import check
     from certus.data import load as load_data
     from certus.errors import OptionError
     from certus.recipe import Recipe
@@ -30,6 +34,9 @@ def command(
 
     if redraw < 0:
         raise OptionError(f"--redraw must be 0 or more; got {redraw}")
+    if run.is_file():
+        check(run, model, redraw > 0)
+        return
     question = Recipe.read(run / "recipe.toml").question
     place, subset = data or question.data, (question.split, question.skip, question.max)
     inputs = load_data(place, *subset, question.value_range, question.image_size, question.start)
@@ -39,7 +46,7 @@ def command(
     problems = check_files(question, inputs, digest(spec))
     with bar(f"verify {run.name}", "draws") as update:
         classifier = ready(loaded, inputs.tensor(0)).classifier
-        findings = verify(run, inputs, classifier, redraw, seed, update)
+        findings = verify(run, inputs, classifier, redraw, seed, update, memory)
     problems += findings.problems
     for problem in problems[:20]:
         typer.echo(f"NOT AS RECORDED  {problem}")
@@ -47,7 +54,8 @@ def command(
         typer.echo(f"… and {len(problems) - 20} more")
     typer.echo(
         f"{findings.rows} of {question.inputs} inputs recomputed from their counts; {findings.redrawn} drawn again "
-        f"({findings.votes} draws, {findings.explained} votes moved within rounding): "
+        f"({findings.votes} draws, {findings.explained} votes moved within rounding)"
+        + (f"; {findings.settled} answers of the memory replayed: " if findings.settled else ": ")
         + ("all as recorded" if not problems else f"{len(problems)} problems")
     )
     if problems:

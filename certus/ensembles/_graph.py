@@ -1,4 +1,4 @@
-"""An ensemble as one torch network, to be exported as one graph."""
+"""An ensemble, or a denoised classifier, as one torch network, to be exported as one graph."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from certus.classifiers.denoised import Behind
 from certus.classifiers.module import Module
 from certus.classifiers.onnx import Onnx
 from certus.contracts import Classifier
@@ -38,5 +39,7 @@ def as_network(classifier: Classifier) -> nn.Module:
         )
     if isinstance(classifier, Vote):
         return Together([as_network(member) for member in classifier.members], classifier).eval()
+    if isinstance(classifier, Behind):
+        return nn.Sequential(as_network(classifier.denoiser), as_network(classifier.classifier)).eval()
     kind = "an ONNX file already" if isinstance(classifier, Onnx) else "a callable"
     raise ModelError(f"a model to export must be made of torch networks; got {kind}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from certus import catalog
 from certus.classifiers.ensemble import Part, compose
-from certus.contracts import Classifier
+from certus.contracts import Classifier, Noise
 from certus.ensembles import asking_part, falling, vote_part
 from certus.ensembles.holdout import noisy_accuracy
 from certus.errors import ModelError, OptionError
@@ -26,7 +26,7 @@ class Holdout(NamedTuple):
     """Inputs to choose by, and the noise on them."""
 
     inputs: Inputs
-    sigma: float
+    noise: Noise
     seed: int
 
 

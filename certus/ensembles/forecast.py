@@ -29,6 +29,7 @@ from certus.streams import check_seed
 CLEAN = ("mean", "point")
 ENSEMBLES = 32  # clean parts drawn for each input
 SAMPLES = 16  # for the probability of each of them
+NONE = -1.0  # in the place of a radius
 SUBSETS = 30  # most ensembles of one size that are put together from the members at hand
 
 
@@ -68,7 +69,7 @@ class Forecast:
     sizes: Sequence[int] = (1, 3, 5, 10, 50)
     n: int = 100_000
     alpha: float = 0.001
-    radii: Sequence[float] | None = None  # default: 0, σ, 2σ, 3σ
+    radii: Sequence[float] | None = None  # default: `default_radii`
     clean: str = "mean"
     fit: int | None = None
     seed: int = 0
@@ -127,9 +128,10 @@ class Forecast:
     def _radii(self, hits: Integers, n: int, noise: Noise) -> Radii:
         reached = radii_of(hits, n, self.alpha, noise)
         asked = self.radii if self.radii is not None else default_radii(noise)
-        low, middle, high = (float(value) for value in np.quantile(reached, (0.25, 0.5, 0.75)))
-        shares = {radius: float(((reached > 0.0) & (reached >= radius)).mean()) for radius in asked}
-        return Radii(n, float(reached.mean()), shares, (low, middle, high))
+        gained = np.maximum(reached, 0.0)
+        low, middle, high = (float(value) for value in np.quantile(gained, (0.25, 0.5, 0.75)))
+        shares = {radius: float((reached >= radius).mean()) for radius in asked}
+        return Radii(n, float(gained.mean()), shares, (low, middle, high))
 
 
 def probabilities(parts: Parts, size: int, seed: int) -> Floats:
@@ -153,14 +155,15 @@ def _subsets(members: int, size: int, rng: np.random.Generator) -> list[list[int
 
 
 def radii_of(hits: Integers, n: int, alpha: float, noise: Noise) -> Floats:
-    """The radius that so many hits of n prove, 0 where they prove none."""
+    """The radius that so many hits of n prove; NONE where they prove nothing, not even the label."""
     counts, where = np.unique(hits, return_inverse=True)
     low = torch.tensor([lower_bound(int(count), n, alpha) for count in counts], dtype=torch.float64)
-    reached = torch.where(low > 0.5, noise.radius(low.clamp(min=0.5), 1 - low.clamp(min=0.5), 0), 0.0)
+    reached = torch.where(low > 0.5, noise.radius(low.clamp(min=0.5), 1 - low.clamp(min=0.5), 0), NONE)
     radii: Floats = reached.numpy()[where].reshape(hits.shape)
     return radii
 
 
 def default_radii(noise: Noise) -> tuple[float, ...]:
-    """0, σ, 2σ, 3σ: a quarter apart at σ = 0.25, as the field prints them."""
-    return tuple(step * float(getattr(noise, "sigma", 0.25)) for step in range(4))
+    """0, σ, 2σ, 3σ: a quarter apart at σ = 0.25, as the field prints them; up to 3λ/4 in l1, whole numbers in l0."""
+    step = {"l0": 1.0, "l1": getattr(noise, "lam", 1.0) / 4}.get(noise.norm, getattr(noise, "sigma", 0.25))
+    return tuple(number * float(step) for number in range(4))

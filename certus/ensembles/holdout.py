@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from certus import zoo
 from certus.classifiers import bundle, ensemble
-from certus.contracts import Classifier
+from certus.contracts import Classifier, Noise
 from certus.errors import DataError
+from certus.noise import described
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ CHUNK = 512  # inputs held in memory at a time
 def noisy_accuracy(
     members: Sequence[Classifier],
     inputs: Inputs,
-    sigma: float,
+    noise: Noise,
     seed: int,
     draws: int = 1,
     advance: Callable[[int], None] = lambda rows: None,
@@ -38,25 +39,24 @@ def noisy_accuracy(
 
     from certus.ensembles._scores import noisy_batches
     from certus.ensembles._vote import ask
-    from certus.noise.gaussian import Gaussian
 
     labels = torch.from_numpy(inputs.labels)
     right = [0] * len(members)
     with torch.no_grad():
-        for owner, x in noisy_batches(inputs, Gaussian(sigma), draws, seed, "holdout"):
+        for owner, x in noisy_batches(inputs, noise, draws, seed, "holdout"):
             for number, member in enumerate(members):
                 right[number] += int((ask(member, x).argmax(1) == labels[owner]).sum())
                 advance(len(x))
     return tuple(count / (len(inputs) * draws) for count in right)
 
 
-def record(inputs: Inputs, sigma: float, seed: int) -> dict[str, Any]:
+def record(inputs: Inputs, noise: Noise, seed: int) -> dict[str, Any]:
     """What an ensemble remembers of the inputs it was fitted on."""
     return {
         "data": inputs.name,
         "split": inputs.split,
         "digest": inputs.digest,
-        "sigma": sigma,
+        "noise": described(noise),
         "seed": seed,
         "indices": " ".join(map(str, inputs.indices.tolist())),
         "marks": " ".join(marks(inputs)),

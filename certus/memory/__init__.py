@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from certus.contracts import ABSTAIN, Norm
+from certus.contracts import ABSTAIN, Certificate, Norm
 from certus.errors import DataError, OptionError, RunError
 from certus.memory import _check, _file
+from certus.memory._file import NORMS as NORMS
 from certus.memory._file import Owner
 from certus.memory._regions import Regions, Vector
 from certus.memory.rule import Conflict, find_home, margin, settle
@@ -43,7 +44,8 @@ class Settled(NamedTuple):
     radius: float  # every later query closer than this gets the label; 0 promises nothing
     conflict: Conflict | None  # "switched": took the label of a region; "shrunk": made room for one
     by: int | None  # the region that answered, or that room was made for
-    stored: bool  # as a region of its own
+    stored: bool  # as a region of its own, number seen + 1
+    seen: int  # regions that it was held against: numbers 1 to this
 
 
 class Region(NamedTuple):
@@ -110,6 +112,11 @@ class Memory:
     def owner(self) -> Owner:
         return self._store.owner
 
+    @property
+    def identity(self) -> str:
+        """A name given at its creation, which no other memory has; a copy of the file keeps it."""
+        return self._store.identity
+
     def close(self) -> None:
         self._store.close()
 
@@ -124,6 +131,16 @@ class Memory:
     def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float) -> Settled:
         """Offer what certification found for x; if it is stored, it is on the disk when this returns."""
         return self._admit_all([(x, label, radius)])[0]
+
+    def settle(self, x: Tensor | np.ndarray[Any, Any], certificate: Certificate) -> Certificate:
+        """The certificate of x as this memory leaves it; what it still promises is the memory's promise."""
+        if certificate.norm != self.owner.norm:
+            raise OptionError(
+                f"norm of a certificate must be {self.owner.norm}, as its memory's; got {certificate.norm}"
+            )
+        found = self.admit(x, certificate.label, certificate.radius)
+        guarantee: Literal["memory", "none"] = "memory" if found.radius > 0 else "none"
+        return replace(certificate, label=found.label, radius=found.radius, guarantee=guarantee)
 
     def query(self, x: Tensor | np.ndarray[Any, Any]) -> Region | None:
         """The region that x lies deepest in, of all that any process has stored; None where x is in none."""
@@ -160,12 +177,13 @@ class Memory:
             raise
 
     def _settle(self, x: Vector, label: int, radius: float) -> Settled:
+        seen = len(self._regions)
         numbers, near = self._regions.near(x, radius, label)
         verdict = settle(label, radius, near, self._margin)
         if verdict.keep > 0:
             self._regions.keep(x, label, verdict.keep, radius)
         by = None if verdict.by is None else numbers[verdict.by]
-        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0)
+        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
 
     def _vector(self, x: Tensor | np.ndarray[Any, Any]) -> Vector:
         """An input, flat; only values that float32 holds exactly, for the memory would know another point otherwise."""

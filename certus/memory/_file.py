@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ from certus.memory import _basis
 from certus.memory._basis import Basis
 
 APPLICATION = 0x6365726D  # "cerm": marks the database as a memory
-VERSION = 1  # of the tables
+VERSION = 2  # of the tables
 PATIENCE = 60.0  # seconds to wait for another process's transaction
 NORMS = ("l1", "l2")
 SCHEMA = """
-CREATE TABLE memory (classifier TEXT NOT NULL, norm TEXT NOT NULL, shape TEXT NOT NULL) STRICT;
+CREATE TABLE memory (
+    identity TEXT NOT NULL, classifier TEXT NOT NULL, norm TEXT NOT NULL, shape TEXT NOT NULL
+) STRICT;
 CREATE TABLE basis (id INTEGER PRIMARY KEY, mean BLOB NOT NULL, directions BLOB NOT NULL) STRICT;
 CREATE TABLE regions (
     id INTEGER PRIMARY KEY, label INTEGER NOT NULL, radius REAL NOT NULL, certified REAL NOT NULL,
@@ -62,26 +65,26 @@ def create(path: Path, owner: Owner) -> None:
                 raise OutputError(f"{path} must not exist yet; got a database that is in use")
             for statement in SCHEMA.split(";"):
                 connection.execute(statement)
-            values = (owner.classifier, owner.norm, json.dumps(list(owner.shape)))
-            connection.execute("INSERT INTO memory VALUES (?, ?, ?)", values)
+            values = (secrets.token_hex(16), owner.classifier, owner.norm, json.dumps(list(owner.shape)))
+            connection.execute("INSERT INTO memory VALUES (?, ?, ?, ?)", values)
             write_basis(connection, _basis.random(owner.dim))
             connection.execute(f"PRAGMA application_id={APPLICATION}")
             connection.execute(f"PRAGMA user_version={VERSION}")
 
 
-def connect(path: Path, frozen: bool) -> tuple[sqlite3.Connection, Owner]:
-    """Open a memory, and read whose it is."""
+def connect(path: Path, frozen: bool) -> tuple[sqlite3.Connection, str, Owner]:
+    """Open a memory, and read which it is and whose."""
     if not path.is_file():
         raise RunError(f"{path} must be a memory; there is no such file")
     with database_errors(path, reading=frozen):
         connection = _open_to_read(path) if frozen else _open(path, "rw")
         try:
-            owner = _read_owner(path, connection)
+            identity, owner = _read_owner(path, connection)
             connection.execute("PRAGMA synchronous=FULL")
         except BaseException:
             connection.close()
             raise
-    return connection, owner
+    return connection, identity, owner
 
 
 def write_basis(connection: sqlite3.Connection, basis: Basis) -> None:
@@ -144,7 +147,7 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _read_owner(path: Path, connection: sqlite3.Connection) -> Owner:
+def _read_owner(path: Path, connection: sqlite3.Connection) -> tuple[str, Owner]:
     """Refuse what is not a memory, or one of a later form."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
@@ -153,8 +156,8 @@ def _read_owner(path: Path, connection: sqlite3.Connection) -> Owner:
     if version != VERSION:
         raise RunError(f"{path} must be a memory of version {VERSION}; got version {version}")
     with damage(path, "owner"):
-        classifier, norm, shape = connection.execute("SELECT classifier, norm, shape FROM memory").fetchone()
-        return Owner(classifier, norm, tuple(json.loads(shape)))
+        identity, classifier, norm, shape = connection.execute("SELECT * FROM memory").fetchone()
+        return str(identity), Owner(classifier, norm, tuple(json.loads(shape)))
 
 
 def _tables(connection: sqlite3.Connection) -> int:

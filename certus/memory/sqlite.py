@@ -51,7 +51,7 @@ class Store:
 
     def __init__(self, path: Path, frozen: bool) -> None:
         self.path = path
-        self._connection, self.owner = connect(path, frozen)
+        self._connection, self.identity, self.owner = connect(path, frozen)
 
     def close(self) -> None:
         self._connection.close()

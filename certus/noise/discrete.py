@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from certus.contracts import Norm, Stream
@@ -49,7 +50,7 @@ class Discrete:
     def norm(self) -> Norm:
         return "l0"
 
-    @property
+    @cached_property
     def _other(self) -> int:
         """Words that stand for one other value, of 2³²."""
         return math.floor((1 - Fraction(self.keep)) * WORD / (self.values - 1))

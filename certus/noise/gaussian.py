@@ -7,6 +7,7 @@ radius σ/2·(Φ⁻¹(p_top) − Φ⁻¹(p_next)).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from certus.contracts import Norm, Stream
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -55,6 +57,12 @@ class Gaussian:
         np.multiply(np.cos(angle, out=wide[:, :half]), length, out=wide[:, :half])
         np.multiply(np.sin(angle, out=wide[:, half:]), length, out=wide[:, half:])
         np.add(wide[:, :dim], x.reshape(1, dim).numpy(), out=noisy)
+
+    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Normal numbers of torch's own, as in the field's trainings."""
+        import torch
+
+        return torch.randn(tuple(shape), generator=generator, device=generator.device)
 
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """σ/2·(Φ⁻¹(p_top) − Φ⁻¹(p_next)), whatever the dimension."""

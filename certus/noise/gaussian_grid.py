@@ -17,6 +17,7 @@ taken from p_top and added to p_next. For σ = 0.25 and a CIFAR image this is 2�
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -30,6 +31,7 @@ from certus.noise._grid import check_grid, steps
 from certus.streams import words
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 LARGEST = 3000.0  # qσ: thresholds reach to 9 of them on either side, and must fit 16 bits
@@ -66,6 +68,12 @@ class GaussianGrid:
         noisy[:] = _drawn(_sampler(self.sigma, self.grid), stream, first, rows, dim)
         noisy += steps(x, self.grid, "gaussian_grid").astype(np.float32)
         noisy /= np.float32(self.grid)
+
+    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Normal numbers, not yet rounded: that a network sees whole steps is nothing that it would have to learn."""
+        import torch
+
+        return torch.randn(tuple(shape), generator=generator, device=generator.device)
 
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """σ/2·(Φ⁻¹(p_top − e) − Φ⁻¹(p_next + e)), e the error of the sampler in this dimension."""

@@ -7,6 +7,7 @@ p_A ≥ p_top > p_next ≥ every other p_c, the smoothed classifier is constant 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from certus.contracts import Norm, Stream
 from certus.noise._width import ROOT, half_width, needed
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -44,6 +46,12 @@ class Uniform:
         noisy[:] = words(stream, first, rows, dim).view(np.int32)[:, :dim]
         noisy *= np.float32(self.lam * 2.0**-31)
         noisy += x.reshape(1, dim).numpy()
+
+    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Uniform numbers of standard deviation 1, so λ = √3."""
+        import torch
+
+        return ROOT * (2 * torch.rand(tuple(shape), generator=generator, device=generator.device) - 1)
 
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """λ(p_top − p_next), whatever the dimension."""

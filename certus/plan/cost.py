@@ -28,7 +28,7 @@ from certus.sampling.pilot import FEW_MISSES, MORE, Pilot
 from certus.sampling.spending import Spending
 from certus.sampling.staged import Staged
 
-DIM = 1  # before there are inputs there is no dimension; Gaussian noise does not ask for it
+DIM = 1  # before there are inputs there is no dimension; it moves no figure of a plan, whatever the noise
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,46 +1,49 @@
-"""One page that holds a whole report and needs nothing but itself: figures, their meaning, curves, settings, inputs."""
+"""One page that holds a whole report and needs nothing but itself: figures, their meaning, curves, inputs, settings.
+
+What only a script can do (reading a curve under the pointer, sorting) is added by one; without it the page is whole.
+A policy inside the page forbids everything else: no address is opened, no other script runs.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from certus.contracts import ABSTAIN
 from certus.files import write_whole
-from certus.report import _ensemble_words, draw_panels, economy, ensemble_plots, plots, tables
+from certus.report import (
+    _ensemble_words,
+    curve_panel,
+    draw_panels,
+    economy,
+    ensemble_plots,
+    headline,
+    meaning,
+    plots,
+    tables,
+)
+from certus.report._layout import Column
 from certus.report._templates import fill
 from certus.report.ensemble import Comparison
-from certus.report.metrics import LEVEL, Figures, Interval, default_radii, figures, radius_name, setting
+from certus.report.gallery import galleries
+from certus.report.intervals import span
+from certus.report.listing import Listing, listing
+from certus.report.metrics import LEVEL, Figures, default_radii, figures, radius_name, setting
 from certus.report.question import warning
 from certus.report.sections import sections
-from certus.runs.exchange import rounded_down
-from certus.runs.rows import Record, Row
-
-MOST_ROWS = 500  # inputs listed for a run; the run itself holds all of them
+from certus.runs.rows import Record
 
 
 @dataclass(frozen=True)
-class Card:
-    """One headline figure."""
+class Group:
+    """Runs whose radii are of one norm, in one table."""
 
-    name: str
-    value: str
-    unit: str
-    note: str  # what the sample leaves open, or what the figure is
-
-
-@dataclass(frozen=True)
-class Line:
-    """One input in the list of inputs."""
-
-    row: Row
-    outcome: str  # correct, wrong, abstained
-    predicted: str
-    radius: str
-    draws: str
+    norm: str  # as it is written
+    figures: list[Figures]
+    columns: list[Column]
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,14 @@ class Run:
     """One run as the page shows it."""
 
     figures: Figures
-    cards: list[Card]
+    conditions: list[str]  # data, noise, alpha, seed: what the figures stand under; those all runs share are not here
+    colour: int | None  # of its curve
+    cards: list[headline.Card]
     bars: list[tuple[str, int, float, str]]  # outcome, inputs, percent of the bar's length, percent as shown
-    lines: list[Line]
-    total: int
+    listing: Listing
     log: bool  # a foreign log: no settings, no counts
     command: str | None
     settings: list[tuple[str, list[tuple[str, str]]]]  # tables of name, value
-    facts: dict[str, str]  # sigma, alpha, noise, where the settings say
 
 
 def page(
@@ -68,16 +71,27 @@ def page(
     """The page as text; `radii` as in `metrics.figures`, and `notes` on ensembles that are not compared."""
     radii = default_radii(records) if radii is None else radii
     spent = economy.economies(records, radii)
-    runs = [_run(record, radii) for record in records]
+    shared = headline.shared(records)
+    kin = list(_kin(records, radii))
+    own = {id(record): at for group, at in kin for record in group}
+    runs = [_run(record, own[id(record)], shared, records) for record in records]
     certified = [run.figures for run in runs if run.figures.kind == "certify"]
+    script = fill("page.js.jinja")
     return fill(
         "page.html.jinja",
         title=title or _title(runs),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         runs=runs,
         several=len(runs) > 1,
+        shared=shared,
         certified=certified,
         norms=" or ".join(sorted({plots.NORMS.get(run.norm, run.norm) for run in certified})),
-        columns=tables.columns([run.figures for run in runs]),
+        says=meaning.says(records),
+        does_not_say=meaning.does_not_say(records),
+        curves=list(_curves(kin)),
+        galleries=galleries(records),
+        groups=[_group([figures(record, at) for record in group]) for group, at in kin],
         level=f"{LEVEL * 100:g} %",
         span=span,
         radius_name=radius_name,
@@ -88,7 +102,7 @@ def page(
         dotted=any(run.question.radii for run in certified),
         economies=spent,
         economy=economy,
-        **_pictures(records, radii, certified),
+        low=_low(records),
         histogram=draw_panels.histogram(spent),
         operating=draw_panels.operating(spent),
         ensembles=ensemble_plots.panels(ensembles),
@@ -105,101 +119,62 @@ def save(text: str, path: Path) -> None:
     write_whole(path, text.encode())
 
 
-def span(interval: Interval | None, percent: bool = True) -> str:
-    """An interval as shown: its low end rounded down, its high end up."""
-    if interval is None:
-        return "unknown"
-    low, high = rounded_down(interval.low, 3), rounded_down(-interval.high, 3).lstrip("-")
-    if percent:
-        low, high = (str((Decimal(end) * 100).quantize(Decimal("0.1"))) for end in (low, high))
-    return f"{low} – {high}"
+def _kin(records: Sequence[Record], radii: Sequence[float]) -> Iterator[tuple[list[Record], Sequence[float]]]:
+    """Records of one norm together, with radii for them: those asked for, or else those that suit the norm."""
+    usual = list(radii) == default_radii(records)
+    for norm in dict.fromkeys(record.norm for record in records):
+        group = [record for record in records if record.norm == norm]
+        yield group, default_radii(group) if usual else radii
+
+
+def _curves(kin: Sequence[tuple[list[Record], Sequence[float]]]) -> Iterator[curve_panel.Panel]:
+    for number, (group, radii) in enumerate(kin):
+        if certified := [record for record in group if record.kind == "certify"]:
+            yield curve_panel.panel(number, certified, radii)
+
+
+def _group(found: list[Figures]) -> Group:
+    return Group(plots.NORMS.get(found[0].norm, found[0].norm), found, tables.columns(found))
 
 
 def _title(runs: Sequence[Run]) -> str:
     return runs[0].figures.name if len(runs) == 1 else f"{len(runs)} runs side by side"
 
 
-def _pictures(records: Sequence[Record], radii: Sequence[float], certified: Sequence[Figures]) -> dict[str, str | None]:
-    """The curves as SVG with what they show in words, for who cannot see them."""
-    curve = low = None
-    if certified:
-        points = [
-            f"{run.name}: "
-            + ", ".join(f"{tables.percent(s)} % at {radius_name(r)}" for r, s in run.certified_accuracy.items() if s)
-            for run in certified
-        ]
-        words = "Certified accuracy against radius. " + "; ".join(points)
-        curve = plots.inline_svg(plots.curve_figure(records), words, "curve")
-    bounds = plots.low_figure(records)
-    if bounds:
-        words = "Cumulative distribution over inputs of the lower bound on the probability of the top class."
-        low = plots.inline_svg(bounds, words, "low")
-    return {"curve": curve, "low": low}
+def _low(records: Sequence[Record]) -> str | None:
+    """The distribution of bounds as SVG, where runs keep them."""
+    figure = plots.low_figure(records)
+    words = "Cumulative distribution over inputs of the lower bound on the probability of the top class."
+    return plots.inline_svg(figure, words, "low") if figure else None
 
 
-def _run(record: Record, radii: Sequence[float]) -> Run:
+def _colour(record: Record, records: Sequence[Record]) -> int | None:
+    """Runs of one norm are told apart by colour, in their order, as in their panel of curves."""
+    kin = [id(other) for other in records if (other.kind, other.norm) == ("certify", record.norm)]
+    return kin.index(id(record)) if id(record) in kin else None
+
+
+def _run(record: Record, radii: Sequence[float], shared: Sequence[str], records: Sequence[Record]) -> Run:
     found = figures(record, radii)
     shares = (("correct", found.accuracy), ("wrong", found.wrong), ("abstained", found.abstained))
     command = setting(record.settings, "command")
     return Run(
         figures=found,
-        cards=list(_cards(found)),
+        conditions=[line for line in headline.conditions(record) if line not in shared],
+        colour=_colour(record, records),
+        cards=list(headline.cards(found)),
         bars=[(name, share.hits, 100.0 * share.value, tables.percent(share)) for name, share in shares],
-        lines=[_line(record, row) for row in record.rows[:MOST_ROWS]],
-        total=len(record.rows),
+        listing=listing(record),
         log=not record.settings,
         command=str(command) if command else None,
         settings=_settings(record.settings),
-        facts=_facts(record.settings),
     )
-
-
-def _cards(run: Figures) -> Iterator[Card]:
-    def interval(around: Interval | None, percent: bool = True, kind: str = "exact") -> str:
-        return f"{LEVEL * 100:g} % {kind} interval {span(around, percent)}"
-
-    certify = run.kind == "certify"
-    asked = run.question.radii
-    at = radius_name(asked[0]) if asked else "0"
-    name = f"Certified accuracy at radius {at}" if certify else "Accuracy of the smoothed classifier"
-    yield Card(name, tables.percent(run.accuracy), "%", interval(run.accuracy.interval))
-    if run.acr is not None:
-        note = interval(run.acr_interval, percent=False, kind="t") if run.acr_interval else "read it with the curve"
-        note = f"radii above {radius_name(asked[-1])} were not tried" if asked else note
-        yield Card("Average certified radius", tables.decimal(run.acr), plots.NORMS.get(run.norm, ""), note)
-    if run.clean_accuracy is not None:
-        share = run.clean_accuracy
-        yield Card("Clean accuracy, no noise", tables.percent(share), "%", interval(share.interval))
-    yield Card("Abstained", tables.percent(run.abstained), "%", interval(run.abstained.interval))
-    if run.mean_draws is not None:
-        yield Card("Draws an input", tables.count(run.mean_draws), "", "mean over inputs")
-    if run.seconds is not None:
-        each = f"{run.seconds / run.inputs:.2g} s an input"
-        yield Card("Time", tables.duration(run.seconds), "", each)
-
-
-def _line(record: Record, row: Row) -> Line:
-    abstained = row.predicted == ABSTAIN
-    return Line(
-        row=row,
-        outcome="abstained" if abstained else "correct" if row.correct else "wrong",
-        predicted="none" if abstained else str(row.predicted),
-        radius=tables.UNKNOWN if abstained or record.kind == "predict" else tables.decimal(row.radius),
-        draws=tables.count(row.draws),
-    )
-
-
-def _facts(settings: Mapping[str, Any]) -> dict[str, str]:
-    noise = setting(settings, "noise")
-    part = noise if isinstance(noise, Mapping) else {}
-    facts = {"noise": part.get("name"), "sigma": part.get("sigma"), "alpha": setting(settings, "alpha")}
-    return {name: str(value) for name, value in facts.items() if value is not None}
 
 
 def _settings(settings: Mapping[str, Any], title: str = "run") -> list[tuple[str, list[tuple[str, str]]]]:
     """The recipe as tables, a table within a table after it; the command has a place of its own."""
     loose = [(name, _shown(value)) for name, value in settings.items() if not isinstance(value, Mapping)]
-    loose = [(name, value) for name, value in loose if name != "command"]
+    loose = [(name, value) for name, value in loose if value and name != "command"]
     inner = [_settings(table, name) for name, table in settings.items() if isinstance(table, Mapping)]
     return [*([(title, loose)] if loose else []), *(group for groups in inner for group in groups)]
 

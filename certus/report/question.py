@@ -26,11 +26,12 @@ class Asked:
     counted: bool = False  # every case of the noise, instead of draws
     own_levels: bool = False  # every input at a noise level chosen for it
     settled: bool = False  # by a memory of regions
+    frozen: bool = False  # which no longer changes, and answered without draws
 
     @property
     def kind(self) -> tuple[tuple[float, ...] | None, bool, bool]:
         """Equal for runs whose ACR compare. Following the leader is another way, not another question."""
-        return self.radii, self.against == "labels", self.own_levels
+        return self.radii, self.against == "labels", self.own_levels and not self.settled
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -56,8 +57,16 @@ class Asked:
         return self.radii is None or radius in self.radii
 
     def _level_words(self) -> list[str]:
+        if self.frozen:
+            return [
+                "answered by a memory that no longer changes, without a draw, where an input lies in one of its "
+                "regions: inside them it is a fixed function"
+            ]
         if self.settled:
-            return ["every later query inside a region gets its label from this memory; it depends on their order"]
+            return [
+                "a radius is the promise of a memory: every later query inside it gets this label from this memory; "
+                "that depends on the order in which inputs came, and says nothing of the classifier without the memory"
+            ]
         if self.own_levels:
             return [
                 "NOT CERTIFIED: each input has a noise level of its own, so the smoothed classifier is no fixed "
@@ -85,6 +94,7 @@ def asked(record: Record) -> Asked:
         sampling.get("name") == "exhaustive",
         bool(part(record, "preparation")),
         any(row.settled is not None for row in record.rows),
+        "regions" in record.settings.get("memory", {}),
     )
 
 

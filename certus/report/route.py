@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from certus.report.aces import grid
 from certus.report.metrics import Share
 from certus.report.tables import decimal, percent
-from certus.runs.replay import composition
+from certus.runs.replay import Replayed, composition
 
 if TYPE_CHECKING:
     from certus.contracts import Certificate, Noise
@@ -41,8 +41,12 @@ class Taken:
 
 def taken(folder: Path) -> Taken:
     """Where every input of a run was sent."""
-    bundle, found = composition(folder, "route")
-    names = [_words(number, noise) for number, noise in enumerate(bundle.noises[:-1])]
+    return taken_by(composition(folder, "route"))
+
+
+def taken_by(run: Replayed) -> Taken:
+    """The same of a run that has been replayed."""
+    names, found = names_of(run), run.rows
     sure = [(row.label, certificate) for row, certificate in found if not certificate.parts[0].abstained]
     sent = [[pair for pair in sure if pair[1].parts[0].label == number] for number in range(len(names))]
     branches = tuple(_branch(name, pairs) for name, pairs in zip(names, sent, strict=True))
@@ -59,10 +63,12 @@ def _branch(name: str, pairs: Sequence[tuple[int, Certificate]]) -> Branch:
     )  # fmt: skip
 
 
-def text(found: Taken) -> str:
+HEADS = ("branch", "taken %", "right %", "abstained %", "ACR share", "selector binds", "branch binds")
+
+
+def rows(found: Taken) -> list[list[str]]:
     """One line a branch: how many inputs it was given, what it made of them, and which radius was the smaller."""
-    heads = ["branch", "taken %", "right %", "abstained %", "ACR share", "selector binds", "branch binds"]
-    cells = [
+    return [
         [
             branch.name, percent(Share(branch.taken, found.inputs)), percent(Share(branch.correct, found.inputs)),
             percent(Share(branch.abstained, found.inputs)), decimal(branch.gain / found.inputs),
@@ -70,8 +76,22 @@ def text(found: Taken) -> str:
         ]
         for branch in found.branches
     ]  # fmt: skip
-    unsure = percent(Share(found.unsure, found.inputs))
-    return f"{grid(heads, cells)}\nthe selector was unsure, and so nothing was said, about {unsure} % of the inputs"
+
+
+def unsure(found: Taken) -> str:
+    """What became of inputs that were sent nowhere."""
+    share = percent(Share(found.unsure, found.inputs))
+    return f"the selector was unsure, and so nothing was said, about {share} % of the inputs"
+
+
+def text(found: Taken) -> str:
+    """For a terminal."""
+    return f"{grid(HEADS, rows(found))}\n{unsure(found)}"
+
+
+def names_of(run: Replayed) -> list[str]:
+    """The branches, by number and noise."""
+    return [_words(number, noise) for number, noise in enumerate(run.bundle.noises[:-1])]
 
 
 def _words(number: int, noise: Noise | None) -> str:

@@ -1,4 +1,4 @@
-"""Runs side by side: as text, Markdown, LaTeX. A row is a run, a column a figure or a radius.
+"""Runs side by side: as text, Markdown, LaTeX. A row is a run, a column a figure or a radius, or the other way round.
 
 Shares are percentages. Rounding happens here and downwards. ACR stands only beside the radii it averages over. What a
 reader must know of a run's question stands below the table; figures of different questions are not ranked.
@@ -6,38 +6,20 @@ reader must know of a run's question stands below the table; figures of differen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
-from certus.report import question
-from certus.report.metrics import Figures, Share, radius_name
+from certus.report import _layout, question
+from certus.report._layout import Column, Table, one_line
+from certus.report.metrics import Figures, Interval, Share, radius_name
 from certus.runs.exchange import rounded_down
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 UNKNOWN = "–"
-MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
-ESCAPED = r"\\\1"
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its head, its cells, and which of them are best."""
-
-    head: str
-    cells: tuple[str, ...]
-    best: tuple[bool, ...]
-    radius: float | None = None  # None: not certified accuracy at a radius
 
 
 def columns(runs: Sequence[Figures]) -> list[Column]:
@@ -59,73 +41,38 @@ def columns(runs: Sequence[Figures]) -> list[Column]:
     return made + [_at(radius, runs) for radius in radii]
 
 
+def table(runs: Sequence[Figures]) -> Table:
+    """All of the columns, with what a reader must know below them."""
+    title = _curve_title(runs)
+    shown = [column if column.radius is None else replace(column, over=title) for column in columns(runs)]
+    return Table("run", tuple(run.name for run in runs), tuple(shown), tuple(notes(runs)))
+
+
 def text(runs: Sequence[Figures], width: int = 100) -> RenderableType:
     """Tables for a terminal: the figures, then certified accuracy in as many blocks of radii as the width needs."""
-    from rich.console import Group
-    from rich.text import Text
-
-    plain = [column for column in columns(runs) if column.radius is None]
-    curve = [column for column in columns(runs) if column.radius is not None]
-    names = [run.name for run in runs]
-    room = max(4, (width - max(len(name) for name in [*names, "run"]) - 2) // 8)
-    parts: list[RenderableType] = [_grid(names, plain)]
-    for first in range(0, len(curve), room):
-        parts += [Text(_curve_title(runs), style="italic"), _grid(names, curve[first : first + room])]
-    if any(any(column.best) for column in [*plain, *curve]):
-        parts.append(Text("* best of its column", style="dim"))
-    return Group(*parts, *(Text(line) for line in notes(runs)))
-
-
-def notes(runs: Sequence[Figures]) -> list[str]:
-    """What was asked of each run that was not asked the usual question, and whether they compare."""
-    said = [f"{_one_line(run.name)}: {line}" for run in runs for line in run.question.words]
-    warned = _warning(runs)
-    return [*said, *([warned] if warned else [])]
+    return _layout.text(table(runs), width)
 
 
 def text_table(runs: Sequence[Figures], width: int = 100) -> str:
     """The same as plain text."""
-    import io
-
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    with console.capture() as capture:
-        console.print(text(runs, width))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    return _layout.text_of(table(runs), width)
 
 
 def markdown(runs: Sequence[Figures]) -> str:
     """A GitHub-flavoured table; the best of each column in bold."""
-    shown = columns(runs)
-    lines = [["run", *(column.head for column in shown)], [":--", *("--:" for _ in shown)]]
-    for i, run in enumerate(runs):
-        cells = [f"**{column.cells[i]}**" if column.best[i] else column.cells[i] for column in shown]
-        lines.append([MARKDOWN.sub(ESCAPED, _one_line(run.name)), *cells])
-    note = [_curve_title(runs), ""] if any(run.certified_accuracy for run in runs) else []
-    below = ["", *(f"- {MARKDOWN.sub(ESCAPED, line)}" for line in notes(runs))] if notes(runs) else []
-    return "\n".join([*note, *("| " + " | ".join(line) + " |" for line in lines), *below]) + "\n"
+    return _layout.markdown(table(runs))
 
 
 def latex(runs: Sequence[Figures]) -> str:
     """A booktabs tabular; the best of each column in bold."""
-    shown = columns(runs)
-    radii = sum(column.radius is not None for column in shown)
-    lines = [f"% {_one_line(_curve_title(runs))}" if radii else "% runs side by side"]
-    lines += [f"\\begin{{tabular}}{{l{'r' * len(shown)}}}", "\\toprule"]
-    if radii:
-        first = len(shown) - radii + 2
-        lines.append(f"{'& ' * (first - 1)}\\multicolumn{{{radii}}}{{c}}{{{tex(_curve_title(runs))}}} \\\\")
-        lines.append(f"\\cmidrule(lr){{{first}-{len(shown) + 1}}}")
-    lines += [" & ".join(["run", *(tex(column.head) for column in shown)]) + " \\\\", "\\midrule"]
-    for i, run in enumerate(runs):
-        cells = [f"\\textbf{{{tex(c.cells[i])}}}" if c.best[i] else tex(c.cells[i]) for c in shown]
-        lines.append(" & ".join([tex(run.name), *cells]) + " \\\\")
-    lines.append("\\bottomrule")
-    for line in notes(runs):
-        wide = f"\\multicolumn{{{len(shown) + 1}}}{{p{{0.95\\linewidth}}}}"
-        lines.append(f"{wide}{{\\footnotesize {tex(line)}}} \\\\")
-    return "\n".join([*lines, "\\end{tabular}"]) + "\n"
+    return _layout.latex(table(runs))
+
+
+def notes(runs: Sequence[Figures]) -> list[str]:
+    """What was asked of each run that was not asked the usual question, and whether they compare."""
+    said = [f"{one_line(run.name)}: {line}" for run in runs for line in run.question.words]
+    warned = _warning(runs)
+    return [*said, *([warned] if warned else [])]
 
 
 def percent(share: Share | None) -> str:
@@ -156,9 +103,22 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {round(seconds) % 60:02} s"
 
 
-def tex(text: str) -> str:
-    """Text that LaTeX prints as it stands."""
-    return "".join(LATEX.get(mark, mark) for mark in _one_line(text))
+def signed(value: float, shift: int = 0) -> str:
+    """A difference with its sign, three decimals rounded down, the point then moved to the right by `shift`."""
+    found = rounded(value, shift=shift)
+    return found if found.startswith("−") else f"+{found}"
+
+
+def ends(interval: Interval, shift: int = 0) -> str:
+    """An interval of a difference, rounded outwards."""
+    return f"{rounded(interval.low, shift=shift)} to {rounded(interval.high, ROUND_CEILING, shift)}"
+
+
+def rounded(value: float, way: str = ROUND_FLOOR, shift: int = 0, decimals: int = 3) -> str:
+    """So many decimals, rounded down, the point then moved to the right by `shift`, with a proper minus."""
+    # What a subtraction of doubles leaves behind the twelfth decimal must not move the third.
+    found = Decimal(repr(round(float(value), 12))).quantize(Decimal(1).scaleb(-decimals), way).scaleb(shift)
+    return str(found if found else abs(found)).replace("-", "−")
 
 
 def _column(
@@ -201,26 +161,3 @@ def _inputs(run: Figures) -> str:
 def _curve_title(runs: Sequence[Figures]) -> str:
     norms = sorted({run.norm for run in runs if run.kind == "certify"})
     return f"certified accuracy (%) at radius, {' or '.join(norms)}, inputs in [0,1]"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _grid(names: Sequence[str], shown: Sequence[Column]) -> RenderableType:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    marked = any(any(column.best) for column in shown)
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("run", overflow="fold")
-    for column in shown:
-        # The star hangs to the right of the digits, so that figures stay under each other.
-        grid.add_column(column.head + (" " if marked else ""), justify="right", no_wrap=True)
-    for i, name in enumerate(names):
-        cells = [Text(c.cells[i] + ("*" if c.best[i] else " " if marked else "")) for c in shown]
-        for cell, column in zip(cells, shown, strict=True):
-            cell.stylize("bold" if column.best[i] else "")
-        grid.add_row(Text(_one_line(name)), *cells)
-    return grid

@@ -17,6 +17,7 @@ from certus.engine.settle import classes
 from certus.errors import DataError, ModelError
 from certus.noise._silence import Silence
 from certus.recipe import Question, Recipe, build, build_procedure
+from certus.runs.remember import Remember
 from certus.runs.rows import UNCOUNTED, Row
 from certus.runs.store import Store
 
@@ -46,6 +47,7 @@ def carry_out(
     classifier: Classifier,
     watcher: Watcher | None = None,
     cluster: Cluster | None = None,
+    remember: Remember | None = None,
 ) -> None:
     """Answer the recipe's question for every input, continuing where an earlier attempt stopped.
 
@@ -60,6 +62,9 @@ def carry_out(
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     recipe = _continued(recipe, folder)
     with cluster.connected() if cluster else contextlib.nullcontext(), Store(folder, recipe) as store:
+        store.belong(remember.keeper if remember else None)
+        if remember is not None and remember.order is None:
+            _recall(remember, store, source, inputs, means.batch)
         done, before = store.done(), _asked(classifier)
         watcher.started(len(inputs), len(done), procedure.cap)
         if cluster is None:
@@ -74,6 +79,21 @@ def carry_out(
         kept = tuple(dict.fromkeys([*means.notes, *notes]))
         asked = _sum(classifier, recipe.means.asked or {}, before)
         replace(recipe, means=replace(means, notes=kept, asked=asked)).write(folder / "recipe.toml")
+        if remember is not None and remember.order is not None:
+            remember.settle(store, inputs, question.seed)
+
+
+def _recall(remember: Remember, store: Store, source: Source, inputs: Inputs, batch: int) -> None:
+    """The rows of inputs that the memory answers; the network is asked about them without noise only."""
+    done = store.done()
+    places = [position for position, index in enumerate(inputs.indices.tolist()) if index not in done]
+    found = [remember.answer(int(inputs.indices[p]), int(inputs.labels[p]), inputs.tensor(p)) for p in places]
+    rows = {row.index: (row, position) for row, position in zip(found, places, strict=True) if row is not None}
+    looks = (Job(index, inputs.tensor(position), _clean(source)) for index, (_, position) in rows.items())
+    for outcome in Local(batch).run(looks):
+        row, _ = rows[outcome.index]
+        store.add(replace(row, seconds=outcome.seconds, clean=outcome.result, answers=outcome.answers))
+    store.commit()
 
 
 def _continued(recipe: Recipe, folder: Path) -> Recipe:
@@ -150,10 +170,16 @@ def jobs(
 def _with_clean(
     source: Source, steps: Steps[Certificate], sigma: float | None
 ) -> Steps[tuple[int, Certificate, float | None]]:
-    """The procedure, then the base classifier's own answer: the engine must meet the classifier on noisy inputs."""
+    """The procedure, then the base classifier's own answer."""
     certificate = yield from steps
+    clean = yield from _clean(source)
+    return clean, certificate, sigma
+
+
+def _clean(source: Source) -> Steps[int]:
+    """The base classifier's own answer, without noise."""
     clean = yield Draw(Source(_base(source.classifier), Silence(source.noise)), 1, purpose="clean")
-    return int(clean[0].argmax()), certificate, sigma
+    return int(clean[0].argmax())
 
 
 def _base(classifier: Classifier) -> Classifier:

@@ -28,7 +28,7 @@ NATURAL, MEDIAN = "unperturbed predict", "50 percentile"
 
 def is_prefix(path: Path) -> bool:
     """Whether logs of a certified network begin with this name."""
-    return _beside(path, CERTIFICATION).is_file()
+    return bool(path.name) and _beside(path, CERTIFICATION).is_file()
 
 
 def certification(prefix: Path) -> tuple[Integers, Integers, Verdicts]:

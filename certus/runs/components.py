@@ -22,12 +22,11 @@ from certus.bounds import Floats, Integers
 from certus.classifiers import bundle
 from certus.contracts import Noise
 from certus.errors import OptionError, RunError
-from certus.recipe import build
 from certus.runs import component_logs as logs
 from certus.runs.combine import Combined, Tally, Verdicts, composed, median_bin, of_classes, of_selection
-from certus.runs.exchange import open_record
-from certus.runs.rows import Record, Row
+from certus.runs.rows import Record
 from certus.runs.store import MODEL, read
+from certus.runs.tallies import alpha_of, column_of, noise_of, tally
 
 ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
 GRID = np.arange(BINS + 1) / BINS
@@ -56,6 +55,11 @@ class Parts:
         answers = composed(selection, self.certified, self.core)
         return Combined(self.thetas[places], self.indices, self.labels, answers, selection, self.certified, self.core)
 
+    def shared(self, other: Parts) -> Integers:
+        """Inputs that both have; those of different data or splits are different."""
+        here, there = ((str(p.settings.get("data")), str(p.settings.get("split"))) for p in (self, other))
+        return np.intersect1d(self.indices, other.indices) if here == there else self.indices[:0]
+
     def _place(self, theta: float) -> int:
         near = np.flatnonzero(np.abs(self.thetas - theta) < 1e-9)
         if len(near) == 0:
@@ -70,12 +74,22 @@ def parts(certify: Path, core: Path | None, select: str | None = None, alpha: fl
         if alpha is not None:
             raise OptionError(f"--alpha needs counts, which the logs {certify} do not hold; got {alpha:g}")
         return _from_logs(certify, core, select)
-    record = read(certify)
-    level = _alpha(record) if alpha is None else alpha
-    classes, noise = tally(record, "", 0), _noise(record)
+    return of_record(read(certify), core, select, alpha, certify / MODEL)
+
+
+def of_record(
+    record: Record,
+    core: Path | None = None,
+    select: str | None = None,
+    alpha: float | None = None,
+    model: Path | None = None,
+) -> Parts:
+    """The same of a run that has been read; `model` is the folder of its composition, if not where it was made."""
+    level = alpha_of(record) if alpha is None else alpha
+    classes, noise = tally(record, "", 0), noise_of(record)
     bins, selecting, noise_there = _selector(record, select)
     _refuse_other_norm(noise, noise_there)
-    indices, labels = _column(record, "index"), _column(record, "label")
+    indices, labels = column_of(record, "index"), column_of(record, "label")
     bins = Tally(*(counts[_aligned(indices, labels, selecting)] for counts in bins))
     question = record.settings["question"]
     return Parts(
@@ -84,7 +98,7 @@ def parts(certify: Path, core: Path | None, select: str | None = None, alpha: fl
         of_classes(classes, level, noise),
         {
             "n": int(classes.test[0].sum()), "look": int(classes.look[0].sum()), "alpha": level, "norm": noise.norm,
-            "data": question["data"], "split": question["split"], "networks": _networks(certify, record),
+            "data": question["data"], "split": question["split"], "networks": _networks(record, model),
         },
     )  # fmt: skip
 
@@ -96,50 +110,29 @@ class Single:
     name: str
     labels: Integers
     verdicts: Verdicts
+    draws: int | None  # of its test, where it is known
 
 
-def single(path: Path) -> Single:
+def single(record: Record) -> Single:
     """From a run with its counts, or a log: there what it says at radius 0 is the prediction."""
-    record = open_record(path)
-    labels, predicted = _column(record, "label"), _column(record, "predicted")
+    labels, predicted = column_of(record, "label"), column_of(record, "predicted")
     if not record.settings:
         radius = np.array([row.radius for row in record.rows])
-        return Single(record.name, labels, Verdicts(predicted, radius, predicted))
-    return Single(record.name, labels, of_classes(tally(record, "", 0), _alpha(record), _noise(record)))
-
-
-def tally(record: Record, prefix: str, column: int) -> Tally:
-    """The counts of one column [inputs, outcomes] by what the draws were for."""
-    found = [_counted(record, row, prefix, column) for row in record.rows]
-    if not found:
-        raise RunError(f"run {record.name} must hold at least one finished input; got none")
-    counts = Tally(*(np.array(part) for part in zip(*found, strict=True)))
-    for part in counts:
-        if len(np.unique(part.sum(axis=1))) > 1:
-            raise RunError(f"run {record.name} must have equally many draws for every input; got different numbers")
-    return counts
-
-
-def _counted(record: Record, row: Row, prefix: str, column: int) -> tuple[Any, Any, Any]:
-    guess = [answer.counts for answer in row.answers if answer.purpose == f"{prefix}guess"]
-    tests = [answer.counts for answer in row.answers if answer.purpose == f"{prefix}test"]
-    if len(guess) != 1 or not tests or any(len(counts) <= column for counts in [*guess, *tests]):
-        what = "entropies" if column else "selections" if prefix else "classes"
-        raise RunError(f"run {record.name} must hold counts of {what} from draws that chose and draws that tested; "
-                       f"got none for input {row.index}")  # fmt: skip
-    test = np.sum([counts[column] for counts in tests], axis=0)
-    return guess[0][column], tests[0][column], test
+        return Single(record.name, labels, Verdicts(predicted, radius, predicted), None)
+    counts = tally(record, "", 0)
+    verdicts = of_classes(counts, alpha_of(record), noise_of(record))
+    return Single(record.name, labels, verdicts, int(counts.test[0].sum()))
 
 
 def _selector(record: Record, select: str | None) -> tuple[Tally, Record, Noise]:
     """The counts in bins, the run that holds them, and its noise; a selection network before entropies."""
     other = record if select in (None, ENTROPY) else read(Path(str(select)))
     if other.settings["question"]["procedure"]["name"] == "select":
-        return tally(other, "", 0), other, _noise(other)
+        return tally(other, "", 0), other, noise_of(other)
     network = any(answer.purpose.startswith("select-") for row in other.rows[:1] for answer in row.answers)
     if network and select != ENTROPY:
-        return tally(other, "select-", 0), other, _noise(other)
-    return tally(other, "", 1), other, _noise(other)
+        return tally(other, "select-", 0), other, noise_of(other)
+    return tally(other, "", 1), other, noise_of(other)
 
 
 def _core(record: Record, core: Path | None, indices: Integers, labels: Integers) -> Integers:
@@ -161,12 +154,12 @@ def _core(record: Record, core: Path | None, indices: Integers, labels: Integers
 
 def _aligned(indices: Integers, labels: Integers, other: Record) -> Integers:
     """Where the inputs are in another run on the same data."""
-    theirs = _column(other, "index")
+    theirs = column_of(other, "index")
     at = np.searchsorted(theirs, indices)
     missing = indices[(at >= len(theirs)) | (theirs[np.minimum(at, len(theirs) - 1)] != indices)]
     if len(missing):
         raise RunError(f"run {other.name} must hold every input of the certified run; index {missing[0]} is missing")
-    if not np.array_equal(_column(other, "label")[at], labels):
+    if not np.array_equal(column_of(other, "label")[at], labels):
         raise RunError(f"run {other.name} must be of the same data as the certified run; labels differ")
     return at
 
@@ -183,36 +176,18 @@ def _from_logs(certify: Path, core: Path | None, select: str | None) -> Parts:
     return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, None, {"norm": "l2"})
 
 
-def _networks(folder: Path, record: Record) -> dict[str, Any]:
+def _networks(record: Record, model: Path | None) -> dict[str, Any]:
     """The hash of the certified network and its noise: equal for runs that can be compared."""
     question = record.settings["question"]
-    members = bundle.read(folder / MODEL).members if bundle.is_bundle(folder / MODEL) else ()
+    folder = Path(question["model"]) if model is None else model
+    members = bundle.read(folder).members if bundle.is_bundle(folder) else ()
     digests = [member.place.digest for member in members if member.role == "certify"]
     return {"certified": (digests or [question["model_digest"]])[0], "noise": question["noise"]}
-
-
-def _alpha(record: Record) -> float:
-    question = record.settings["question"]
-    settings = {**question.get("sampling", {}), **question["procedure"]}
-    return float(settings["alpha"])
-
-
-def _noise(record: Record) -> Noise:
-    noise: Noise = build("noise", record.settings["question"]["noise"])
-    if any(row.sigma is not None for row in record.rows):
-        raise RunError(f"run {record.name} must have one noise level to be combined; got one for every input")
-    if noise.norm not in ("l1", "l2"):
-        raise RunError(f"run {record.name} must have gaussian or uniform noise to be combined; got {noise.norm}")
-    return noise
 
 
 def _refuse_other_norm(first: Noise, second: Noise) -> None:
     if first.norm != second.norm:
         raise RunError(f"the runs of a combination must be of one norm; got {first.norm} and {second.norm}")
-
-
-def _column(record: Record, name: str) -> Integers:
-    return np.array([getattr(row, name) for row in record.rows], dtype=np.int64)
 
 
 def _listed(thetas: Floats) -> str:

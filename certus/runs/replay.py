@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certus.classifiers.bundle import Bundle, outline
+from certus.classifiers.bundle import Bundle, Description, outline
+from certus.classifiers.bundle import read as describe
 from certus.contracts import Answer, Certificate, Draw, Source
 from certus.errors import RunError
 from certus.recipe import Recipe, build, build_procedure
@@ -42,6 +43,7 @@ class Replayed(NamedTuple):
     """A run of a composition: its networks' roles and noises, and each row with its certificate in all its parts."""
 
     bundle: Bundle
+    described: Description
     rows: list[tuple[Row, Certificate]]
 
 
@@ -50,6 +52,6 @@ def composition(folder: Path, kind: str) -> Replayed:
     record, question = read(folder), Recipe.read(folder / "recipe.toml").question
     if question.procedure.get("name") != kind:
         raise RunError(f"run {record.name} must be one of certus {kind} certify; got {question.procedure.get('name')}")
-    bundle = outline(folder / MODEL)
+    bundle, described = outline(folder / MODEL), describe(folder / MODEL)
     source, procedure = Source(bundle, build("noise", question.noise)), build_procedure(question)
-    return Replayed(bundle, [(row, replay(row, procedure, source, 0)[0]) for row in record.rows])
+    return Replayed(bundle, described, [(row, replay(row, procedure, source, 0)[0]) for row in record.rows])

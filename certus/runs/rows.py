@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from certus.contracts import Answer, Norm
@@ -11,12 +11,28 @@ from certus.contracts import Answer, Norm
 UNCOUNTED = ("clean", "core")  # purposes of looks at an input without noise, which are no draws
 
 
-class Settled(NamedTuple):
-    """What a memory of regions answered, beside what smoothing alone had said."""
+class Keeper(NamedTuple):
+    """The memory of regions that answers for a run."""
 
-    predicted: int  # by smoothing alone
+    identity: str
+    place: str  # the file, which may move
+    order: str | None  # of admissions; None: the run adds nothing to the memory
+    regions: int | None  # in a memory that no longer changes; None: it grows with the run
+
+    def same(self, other: Keeper) -> bool:
+        """Wherever it lies now."""
+        return self._replace(place="") == other._replace(place="")
+
+
+class Settled(NamedTuple):
+    """What smoothing alone had said of an input that a memory answered for, and what the memory went by."""
+
+    predicted: int  # by smoothing alone; −1 with radius 0 where nothing was drawn
     radius: float
     conflict: str | None  # "switched" to the label of a region around it, "shrunk" to make room for one
+    by: int | None  # number of the region that answered, or that room was made for
+    stored: bool  # as region seen + 1
+    seen: int  # regions 1 to this were there
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,13 @@ class Row:
     @property
     def correct(self) -> bool:
         return self.predicted == self.label
+
+    @property
+    def smoothed(self) -> Row:
+        """The row as smoothing alone left it."""
+        if self.settled is None:
+            return self
+        return replace(self, predicted=self.settled.predicted, radius=self.settled.radius, settled=None)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import fcntl
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,7 +20,8 @@ from certus.contracts import Answer, Norm
 from certus.errors import OutputError, RunError
 from certus.files import writing
 from certus.recipe import Question, Recipe, build
-from certus.runs.rows import Record, Row, Settled
+from certus.runs import later
+from certus.runs.rows import Keeper, Record, Row
 
 MODEL = "model"  # the folder of a run's composition, where it was made for that run
 APPLICATION = 0x63657274  # "cert": marks the database as ours
@@ -32,13 +32,7 @@ CREATE TABLE IF NOT EXISTS certificates (
     draws INTEGER NOT NULL, seconds REAL NOT NULL, clean INTEGER, low REAL, answers TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS levels (idx INTEGER PRIMARY KEY, sigma REAL NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS settled (
-    idx INTEGER PRIMARY KEY, predicted INTEGER NOT NULL, radius REAL NOT NULL, conflict TEXT
-) STRICT;
 """
-# Tables that runs may lack: noise levels of inputs, and what a memory made of their certificates.
-LATER = ("levels", "settled")
 MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
 
@@ -93,19 +87,25 @@ class Store:
         marks = ", ".join("?" * len(COLUMNS))
         with _database_errors(self.folder), self._connection:
             self._connection.executemany(f"INSERT INTO certificates VALUES ({marks})", map(_values, self._waiting))
-            levels = [(row.index, row.sigma) for row in self._waiting if row.sigma is not None]
-            self._connection.executemany("INSERT INTO levels VALUES (?, ?)", levels)
+            later.write_levels(self._connection, self._waiting)
+            later.write_settlements(self._connection, self._waiting)
         self._waiting.clear()
         self._committed = time.monotonic()
 
+    def belong(self, keeper: Keeper | None) -> None:
+        """The memory that answers for this run, or none; refused if it is not the run's."""
+        with _database_errors(self.folder), self._connection:
+            later.claim(self._connection, self.folder, keeper)
 
-def keep_settled(folder: Path, settled: Iterable[tuple[int, int, float, str | None]]) -> None:
-    """What a memory answered for inputs of a finished run, by index: label, radius, conflict; all of it or nothing."""
-    with _database_errors(folder), contextlib.closing(sqlite3.connect(folder / "certificates.sqlite")) as connection:
-        connection.execute("PRAGMA synchronous=FULL")
-        with connection:
-            connection.execute("DELETE FROM settled")
-            connection.executemany("INSERT INTO settled VALUES (?, ?, ?, ?)", settled)
+    def rows(self) -> list[Row]:
+        """All that is stored, by index."""
+        self.commit()
+        return _rows(self._connection, later.read(self._connection))
+
+    def settle(self, row: Row) -> None:
+        """What a memory answered for a row that is stored already; on the disk when this returns."""
+        with _database_errors(self.folder), self._connection:
+            later.write_settlements(self._connection, [row])
 
 
 def read(folder: Path) -> Record:
@@ -116,9 +116,9 @@ def read(folder: Path) -> Record:
         raise RunError(f"{folder} must hold certificates.sqlite; there is none")
     with _database_errors(folder, reading=True), contextlib.closing(_open_to_read(path)) as connection:
         _refuse_foreign(path, connection)
-        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx").fetchall()
         (fingerprint,) = connection.execute("SELECT fingerprint FROM run").fetchone() or ("",)
-        levels, settled = ({found[0]: found[1:] for found in _table_of(connection, name)} for name in LATER)
+        more = later.read(connection)
+        rows = _rows(connection, more)
     if fingerprint != recipe.question.fingerprint:
         raise RunError(f"recipe.toml of {folder} must be the one its rows were made with; it has been changed")
     norm: Norm = build("noise", recipe.question.noise).norm
@@ -126,22 +126,16 @@ def read(folder: Path) -> Record:
         "predict" if str(recipe.question.procedure["name"]).endswith("predict") else "certify"
     )
     settings = {"question": _table(recipe.question), "means": _table(recipe.means)}
-    rows = tuple(_with_later(_row(values), levels, settled) for values in found)
-    return Record(folder.name, kind, rows, settings, recipe.question.inputs, norm)
+    if more.keeper is not None:
+        settings["memory"] = {key: value for key, value in more.keeper._asdict().items() if value is not None}
+        if more.keeper.order is not None and more.settlements:
+            rows = [row for row in rows if row.settled is not None]  # the memory has not come to the others yet
+    return Record(folder.name, kind, tuple(rows), settings, recipe.question.inputs, norm)
 
 
-def _table_of(connection: sqlite3.Connection, name: str) -> list[tuple[Any, ...]]:
-    there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", (name,)).fetchone() == (1,)
-    return connection.execute(f"SELECT * FROM {name}").fetchall() if there else []
-
-
-def _with_later(row: Row, levels: Mapping[int, Any], settled: Mapping[int, Any]) -> Row:
-    if row.index in levels:
-        row = replace(row, sigma=levels[row.index][0])
-    if row.index in settled:
-        predicted, radius, conflict = settled[row.index]
-        row = replace(row, predicted=predicted, radius=radius, settled=Settled(row.predicted, row.radius, conflict))
-    return row
+def _rows(connection: sqlite3.Connection, more: later.Later) -> list[Row]:
+    found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx").fetchall()
+    return [more.on(_row(values)) for values in found]
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -155,6 +149,7 @@ def _values(row: Row) -> tuple[Any, ...]:
         [purpose, draws, len(counts[0]), [_sparse(column) for column in counts]]
         for purpose, draws, counts in row.answers
     ]
+    row = row.smoothed
     return (
         row.index, row.label, row.predicted, row.radius, row.draws, row.seconds, row.clean, row.low,
         json.dumps(answers, separators=(",", ":")),
@@ -203,7 +198,7 @@ def _connect(path: Path, fingerprint: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=FULL")
         with connection:
             connection.execute(f"PRAGMA application_id={APPLICATION}")
-            for statement in SCHEMA.split(";"):
+            for statement in (SCHEMA + later.SCHEMA).split(";"):
                 connection.execute(statement)
             if connection.execute("SELECT count(*) FROM run").fetchone() == (0,):
                 connection.execute("INSERT INTO run VALUES (?)", (fingerprint,))

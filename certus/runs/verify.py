@@ -20,8 +20,9 @@ from certus.errors import RunError
 from certus.noise import at_level
 from certus.recipe import Question, Recipe, build, build_procedure
 from certus.runs.replay import replay
-from certus.runs.rows import UNCOUNTED, Row
+from certus.runs.rows import UNCOUNTED, Record, Row
 from certus.runs.store import read
+from certus.runs.verify_memory import replay_memory
 
 ROWS = 64
 # By this share of the largest, scores may move when the arithmetic's order changes.
@@ -36,6 +37,7 @@ class Findings:
     redrawn: int = 0
     votes: int = 0  # draws redrawn in all
     explained: int = 0  # votes that moved between classes whose scores are equal up to rounding
+    settled: int = 0  # answers of a memory, replayed
     problems: list[str] = field(default_factory=list)
 
 
@@ -46,33 +48,41 @@ def verify(
     redraw: int = 3,
     seed: int = 0,
     advance: Callable[[int, int], None] = lambda done, total: None,
+    memory: str | None = None,
 ) -> Findings:
-    """Every row recomputed, `redraw` rows drawn again; findings instead of exceptions."""
+    """Every row recomputed, `redraw` rows drawn again; findings instead of exceptions. `memory`: where it is now."""
     record = read(folder)
     question = Recipe.read(folder / "recipe.toml").question
-    findings = Findings(rows=len(record.rows))
+    findings = Findings()
     procedure, source = build_procedure(question), Source(classifier, build("noise", question.noise))
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     dim = int(np.prod(inputs.shape))
-    rows = [_by_smoothing(row) for row in record.rows]
-    for row in rows:
-        own = source_of(row, source)
+    for row in record.rows:
         if labels.get(row.index) != row.label:
             findings.problems.append(f"input {row.index}: label {row.label} is not the data's {labels.get(row.index)}")
+    drawn = [row.smoothed for row in record.rows if not _recalled(row, record)]
+    findings.rows = len(drawn)
+    for row in drawn:
+        own = source_of(row, source)
         findings.problems += [f"input {row.index}: {problem}" for problem in recompute(row, procedure, own, dim)]
-    known = [row for row in rows if row.index in labels]
+    if "memory" in record.settings:
+        findings.settled = sum(row.settled is not None for row in record.rows)
+        findings.problems += replay_memory(record, inputs, memory, question.seed)
+    elif memory is not None:
+        raise RunError(f"{folder} must be a run with a memory if one is given; got {memory} and a run without")
+    known = [row for row in drawn if row.index in labels]
     sample = random.Random(seed).sample(known, min(redraw, len(known)))
     total = sum(row.draws or 0 for row in sample)
     for row in sample:
         x = inputs.tensor(inputs.indices.tolist().index(row.index))
         own = source_of(row, source)
-        _redraw(row, x, procedure, own, question.seed, findings, lambda: advance(findings.votes, total))
+        draw_again(row, x, procedure, own, question.seed, findings, lambda: advance(findings.votes, total))
     return findings
 
 
-def _by_smoothing(row: Row) -> Row:
-    """The row as smoothing alone left it; what a memory made of it is checked by the memory (`certus memory check`)."""
-    return row if row.settled is None else replace(row, predicted=row.settled.predicted, radius=row.settled.radius)
+def _recalled(row: Row, record: Record) -> bool:
+    """Whether a memory that no longer changes answered instead of draws; the replay of the memory holds it to that."""
+    return row.settled is not None and "regions" in record.settings.get("memory", {})
 
 
 def source_of(row: Row, source: Source) -> Source:
@@ -119,7 +129,7 @@ def _tail(certificate: Certificate) -> list[str]:
     return [] if tail <= evidence.alpha * (1 + 1e-9) else [f"the bound {evidence.low} has error {tail}, above alpha"]
 
 
-def _redraw(
+def draw_again(
     row: Row, x: Any, procedure: Any, source: Source, seed: int, findings: Findings, advance: Callable[[], None]
 ) -> None:
     """Draw every answer of a row again, from the source that the procedure asks, and compare the counts."""

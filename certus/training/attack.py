@@ -1,7 +1,7 @@
 """Attacks on a smoothed classifier, for the objectives that train against them (Salman et al. 2019, §2.3).
 
-Both look, in the l2 ball around x, for the point x̂ where −log mean_k softmax(f(x̂+ε_k))_y is largest, with noise ε_k
-that is given and stays: the same draws in attack and loss. The network is asked in eval mode, so that batch statistics
+Both look, in the l2 ball around x, for the point x̂ where −log mean_k softmax(f(x̂+ε_k))_y is largest, with draws ε_k
+that are given and stay: the same in attack and loss. The network is asked in eval mode, so that batch statistics
 are left alone, and x̂ stays in [0,1].
 """
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from certus.contracts import Batch
+from certus.training.draws import Noisy
 from certus.training.forward import scores
 
 _DDN_START, _DDN_GAMMA = 1.0, 0.05  # first norm, and how much it gives in each step
@@ -28,25 +29,25 @@ def smoothed_loss(answers: Tensor, y: Tensor) -> Tensor:
 
 
 def pgd(
-    model: nn.Module, batch: Batch, noise: Tensor, radius: float, steps: int, step_size: float | None = None
+    model: nn.Module, batch: Batch, noisy: Noisy, radius: float, steps: int, step_size: float | None = None
 ) -> Tensor:
     """Projected gradient ascent by normalised steps, 2·radius/steps long unless told."""
     delta = torch.zeros_like(batch.x)
     with evaluating(model) as network:
         for _ in range(steps):
-            gradient, _ = ascent(network, batch, delta, noise)
+            gradient, _ = ascent(network, batch, delta, noisy)
             length = 2 * radius / steps if step_size is None else step_size
             delta = _shortened(_inside(batch.x, delta + length * unit(gradient)), radius)
     return batch.x + delta
 
 
-def ddn(model: nn.Module, batch: Batch, noise: Tensor, radius: float, steps: int) -> Tensor:
+def ddn(model: nn.Module, batch: Batch, noisy: Noisy, radius: float, steps: int) -> Tensor:
     """Decoupled direction and norm (Rony et al. 2019): the norm shrinks while the attack succeeds, up to radius."""
     delta = torch.zeros_like(batch.x)
     norm = torch.full((len(batch.x),), min(_DDN_START, radius), device=batch.x.device, dtype=batch.x.dtype)
     with evaluating(model) as network:
         for number in range(steps):
-            gradient, answers = ascent(network, batch, delta, noise)
+            gradient, answers = ascent(network, batch, delta, noisy)
             succeeds = answers.softmax(-1).mean(0).argmax(-1) != batch.y
             length = 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * number / steps))
             norm = torch.where(succeeds, norm * (1 - _DDN_GAMMA), norm * (1 + _DDN_GAMMA)).clamp(max=radius)
@@ -55,11 +56,11 @@ def ddn(model: nn.Module, batch: Batch, noise: Tensor, radius: float, steps: int
     return batch.x + delta
 
 
-def ascent(network: nn.Module, batch: Batch, delta: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def ascent(network: nn.Module, batch: Batch, delta: Tensor, noisy: Noisy) -> tuple[Tensor, Tensor]:
     """The gradient of the smoothed loss at x+delta, and the scores there."""
     with torch.enable_grad():
         delta = delta.detach().requires_grad_()
-        answers = scores(network, batch.x + delta + noise)
+        answers = scores(network, noisy(batch.x + delta))
         (gradient,) = torch.autograd.grad(smoothed_loss(answers, batch.y).sum(), delta)
     return gradient, answers.detach()
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from certus import data
-from certus.contracts import Batch, Objective
+from certus.contracts import Batch, Noise, Objective
 from certus.errors import TrainingError
 from certus.training import checkpoints, setup
 from certus.training.augment import crop_flip
@@ -58,6 +58,7 @@ class Work:
     model: nn.Module  # the same, as Fabric wraps it
     optimiser: Any
     objective: Objective
+    noise: Noise
     sigmas: SigmaMap
     average: AveragedModel | None
 
@@ -80,6 +81,7 @@ def train(settings: Settings, out: Path, watch: Watch | None = None, device: str
     config = setup.config(settings, inputs, objective, fabric.world_size)
     network = setup.network(config, settings)
     setup.require_fit(network, inputs.shape, objective)
+    setup.require_noise(settings, objective, inputs.tensor(0))
     if fabric.is_global_zero:
         setup.require_writable(out)
     fabric.barrier()
@@ -90,7 +92,7 @@ def train(settings: Settings, out: Path, watch: Watch | None = None, device: str
     model, wrapped = fabric.setup(network, optimiser)
     average = _averaged(network, settings.ema) if settings.ema else None
     sigmas = SigmaMap.fresh(settings, len(inputs))
-    work = Work(settings, inputs, fabric, network, model, wrapped, objective, sigmas, average)
+    work = Work(settings, inputs, fabric, network, model, wrapped, objective, settings.build_noise(), sigmas, average)
     if found is not None:
         config = _restore(work, found, out)
     done = int(config["epoch"])
@@ -132,7 +134,7 @@ def run_epoch(work: Work, epoch: int, watch: Watch) -> dict[str, float]:
         if settings.augment == "crop_flip":
             x = crop_flip(x, random)
         x, y = x.to(work.fabric.device), torch.from_numpy(inputs.labels[chosen]).to(work.fabric.device)
-        batch = Batch(x, y, work.sigmas.of(chosen).to(x.device), random, epoch + step / work.steps)
+        batch = Batch(x, y, work.sigmas.of(chosen).to(x.device), random, epoch + step / work.steps, work.noise)
         if work.sigmas.moves(epoch):
             batch = work.sigmas.step(work.network, batch, chosen)
         terms = _step(work, batch)

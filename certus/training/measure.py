@@ -6,17 +6,19 @@ import math
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from certus import data
 from certus.bounds import lower_bound
-from certus.noise.gaussian import Gaussian
+from certus.contracts import Batch
+from certus.training.draws import fresh
 from certus.training.forward import scores
 from certus.training.randomness import generator
 from certus.training.settings import Settings
 
 _WATCHED, _ESTIMATED, _DRAWS, _ALPHA = 1000, 200, 100, 0.05
 _RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+_WHOLE = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)  # in l0, coordinates
 
 
 @torch.inference_mode()
@@ -29,8 +31,7 @@ def measured(network: nn.Module, watched: data.Inputs, settings: Settings, epoch
     for start in range(0, len(every), settings.batch):
         chosen = every[start : start + settings.batch]
         x = watched.tensors(chosen)
-        noisy = x + settings.sigma * torch.randn(x.shape, generator=random)
-        answers = scores(network, noisy.unsqueeze(0).to(_device(network)))[0].cpu()
+        answers = _asked(network, settings, x, 1, random)[0]
         denoises = answers.shape == x.shape
         if denoises:
             squares += float((answers - x).square().flatten(1).mean(1).sum())
@@ -44,18 +45,24 @@ def certified_estimate(network: nn.Module, watched: data.Inputs, settings: Setti
     """About what certification will say, from 100 draws on 200 inputs: accuracy by radius; nothing for denoisers."""
     random = generator(settings.seed, settings.epochs, "estimate")
     network.eval()
-    noise, radii = Gaussian(settings.sigma), []
+    noise, radii = settings.build_noise(), []
     for index in _spread(len(watched), _ESTIMATED):
         x = watched.tensors(np.array([index]))
-        noisy = x + settings.sigma * torch.randn(_DRAWS, *x.shape[1:], generator=random)
-        answers = scores(network, noisy.unsqueeze(0).to(_device(network)))[0].cpu()
+        answers = _asked(network, settings, x, _DRAWS, random)[:, 0]
         if answers.shape[1:] == x.shape[1:]:
             return {}
         votes = int((answers.argmax(dim=1) == int(watched.labels[index])).sum())
         low = torch.tensor(lower_bound(votes, _DRAWS, _ALPHA), dtype=torch.float64)
-        radii.append(float(noise.radius(low, 1 - low, x[0].numel())))
-    reach = max(radii)
-    return {f"{r:g}": sum(radius > r for radius in radii) / len(radii) for r in _RADII if r == 0 or r < reach}
+        radii.append(float(noise.radius(low, 1 - low, x[0].numel())) if low > 0.5 else -1.0)
+    reach, steps = max(radii), _WHOLE if noise.norm == "l0" else _RADII
+    return {f"{r:g}": sum(radius >= r for radius in radii) / len(radii) for r in steps if r == 0 or r <= reach}
+
+
+def _asked(network: nn.Module, settings: Settings, x: Tensor, copies: int, random: torch.Generator) -> Tensor:
+    """What the network says of noisy copies of x [batch, ...]: [copies, batch, ...], on the CPU."""
+    levels = torch.full((len(x),), 1.0 if settings.sigma is None else settings.sigma)
+    batch = Batch(x, torch.zeros(len(x)), levels, random, 0.0, settings.build_noise())
+    return scores(network, fresh(batch, copies)(x).to(_device(network))).cpu()
 
 
 def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

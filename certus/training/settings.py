@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from certus import catalog
 from certus.errors import OptionError, unknown
 
 SCHEDULES = ("step", "one_cycle")
 AUGMENTATIONS = ("none", "crop_flip")
+SIGMA = 0.25  # unless a level is given
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Settings:
     data: str
     arch: str
     objective: str = "gaussian"
-    sigma: float = 0.25
+    sigma: float | None = None  # 0.25 unless a level is given; none for a noise that has no such level
     epochs: int = 150
     batch: int = 256
     lr: float = 0.1
@@ -44,9 +46,13 @@ class Settings:
     image_size: int | None = None
     arch_options: Mapping[str, Any] = field(default_factory=dict)
     objective_options: Mapping[str, Any] = field(default_factory=dict)
+    noise: str = "gaussian"
+    noise_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._require("sigma", "a finite number above 0", lambda sigma: 0 < sigma < math.inf)
+        if self.sigma is not None:
+            self._require("sigma", "a finite number above 0", lambda sigma: 0 < sigma < math.inf)
+        object.__setattr__(self, "sigma", getattr(self.build_noise(), "sigma", None))
         self._require("lr", "a finite number above 0", lambda lr: 0 < lr < math.inf)
         self._require("weight_decay", "a finite number of at least 0", lambda decay: 0 <= decay < math.inf)
         self._require("momentum", "in (0, 1)", lambda momentum: 0 < momentum < 1)
@@ -72,6 +78,15 @@ class Settings:
         value = getattr(self, name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not holds(value):
             raise OptionError(f"{name} of training must be {what}; got {value}")
+
+    def build_noise(self) -> Any:
+        """The noise that is trained under."""
+        takes = {item.name for item in fields(catalog.find("noise", self.noise)[0])}
+        if self.sigma is not None and "sigma" not in takes:
+            raise OptionError(f"sigma of training must be left out with {self.noise} noise; got {self.sigma}")
+        free = "sigma" in takes and self.sigma is None and "lam" not in self.noise_options
+        level = {"sigma": SIGMA if free else self.sigma} if free or self.sigma is not None else {}
+        return catalog.build("noise", self.noise, {**level, **self.noise_options})
 
     def rate(self, epoch: float) -> float:
         """The learning rate when so many epochs are done: a function of the settings alone, so nothing to resume."""

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from certus import __version__, catalog, data
 from certus.architectures._normalise import BY_DATA
 from certus.contracts import Objective
 from certus.errors import DataError, OptionError, OutputError, RunError
 from certus.files import write_whole, writing
+from certus.noise import Stretched
 from certus.training import checkpoints
+from certus.training.draws import filled
 from certus.training.published import nearest
 from certus.training.settings import Settings
 
@@ -24,7 +26,7 @@ from certus.training.settings import Settings
 def objective(settings: Settings) -> Objective:
     """The loss, with the values published for this σ where none are given."""
     part, _ = catalog.find("training.objectives", settings.objective)
-    published = nearest(getattr(part, "PUBLISHED", {}), settings.sigma)
+    published = {} if settings.sigma is None else nearest(getattr(part, "PUBLISHED", {}), settings.sigma)
     built: Objective = catalog.build(
         "training.objectives", settings.objective, {**published, **settings.objective_options}
     )
@@ -95,6 +97,20 @@ def require_fit(network: nn.Module, shape: tuple[int, ...], objective: Objective
             f"arch of training must be {wanted} for this objective; "
             f"got a network with outputs {list(answer.shape[1:])} for inputs {list(shape)}"
         )
+
+
+def require_noise(settings: Settings, objective: Objective, example: Tensor) -> None:
+    """Losses that attack, or that climb a radius, cannot be had with every noise; nor can a level for every example."""
+    noise = settings.build_noise()
+    norms = getattr(objective, "NORMS", (noise.norm,))
+    if noise.norm not in norms:
+        raise OptionError(
+            f"noise of {settings.objective} must be one of norm {' or '.join(norms)}; got {settings.noise} ({noise.norm})"
+        )
+    if settings.sigma_per_example and not isinstance(noise, Stretched):
+        raise OptionError(f"noise of sigma_per_example must be gaussian or uniform; got {settings.noise}")
+    if not isinstance(noise, Stretched):  # it may ask for inputs on its grid
+        filled(noise, example.unsqueeze(0), 1, 0)
 
 
 def resumable(out: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:

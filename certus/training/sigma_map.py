@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from certus.contracts import Batch
-from certus.noise.gaussian import Gaussian
+from certus.noise import at_level
 from certus.sigma_ascent import slope
 from certus.training.attack import evaluating
+from certus.training.draws import added
 from certus.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ class SigmaMap:
 
     @classmethod
     def fresh(cls, settings: Settings, count: int) -> SigmaMap:
-        """All examples at the common σ."""
-        return cls(torch.full((count,), settings.sigma), settings)
+        """All examples at the common σ; 1 for a noise that has none."""
+        return cls(torch.full((count,), 1.0 if settings.sigma is None else settings.sigma), settings)
 
     def of(self, chosen: np.ndarray[Any, Any]) -> Tensor:
         """σ of these examples."""
@@ -46,10 +47,12 @@ class SigmaMap:
 
     def step(self, network: nn.Module, batch: Batch, chosen: np.ndarray[Any, Any]) -> Batch:
         """One step uphill for the examples of a batch; the batch at its new levels."""
-        draws = batch.noise(self.settings.sigma_draws) / batch.sigma.view(1, -1, *(1 for _ in batch.x.shape[1:]))
+        noise: Any = batch.noise  # one that a level stretches: `setup` refuses others
+        common = float(noise.sigma)
+        draws = added(batch, noise, self.settings.sigma_draws)
+        draws /= batch.sigma.view(1, -1, *(1 for _ in batch.x.shape[1:]))
         with evaluating(network) as evaluated:
-            gradient, _, _ = slope(evaluated, Gaussian(1.0), batch.x, batch.sigma, draws)
-        common = self.settings.sigma
+            gradient, _, _ = slope(evaluated, at_level(noise, 1.0), batch.x, batch.sigma, draws)
         moved = (batch.sigma + self.settings.sigma_step * gradient).clamp(common / _WIDEST, common * _WIDEST)
         self.values[torch.from_numpy(chosen)] = moved.cpu()
         return batch._replace(sigma=moved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -49,6 +50,25 @@ def test_a_run_holds_every_threshold(certus):
         )
     assert certus("verify run --redraw 40")[0] == 0
     assert "all as recorded" in certus("verify at-0.57 --redraw 2")[1]
+
+
+def test_theta_one_is_the_plain_run_but_for_the_halved_alpha(certus):
+    """The draws are those of `certus certify`: its radii at alpha are printed beside those at alpha/2, exactly."""
+    assert certus(f"aces certify {NETWORKS} {DATA} --theta 1.0 --out run")[0] == 0
+    line = DATA.replace("--look 100 ", "")
+    assert certus(f"certify switches:steep {line} --out plain")[0] == 0
+    assert certus(f"certify switches:steep {line.replace('0.05', '0.025')} --out half")[0] == 0
+    found = parts(Path("run"), None)
+    for verdicts, folder in ((found.plain, "plain"), (found.certified, "half")):
+        columns = zip(range(40), verdicts.label.tolist(), verdicts.radius.tolist(), strict=True)
+        assert rows(folder) == list(columns)
+    assert rows("run") == rows("half")
+    acr = [json.loads(certus(f"report {folder} --json")[1])["acr"] for folder in ("plain", "half")]
+    whole, half = (f"{math.floor(1000 * value) / 1000:.3f}" for value in acr)
+    assert acr[0] > acr[1] > 0
+    assert (
+        f"ACR {whole} at alpha 0.05, {half} at half of it, which is theta 1" in certus("aces combine --certify run")[1]
+    )
 
 
 def test_a_changed_histogram_is_found_by_drawing_again(certus, tmp_path):
@@ -149,6 +169,8 @@ def test_pictures_log_and_tables(certus, tmp_path):
     shutil.rmtree(tmp_path / "pictures")
     assert certus("aces combine --certify run --plots pictures --baseline single")[0] == 0
     assert (tmp_path / "pictures" / "frontier.svg").read_bytes() == first
+    said = certus("aces combine --certify run --baseline single")[1].splitlines()[-1]
+    assert said.startswith(("for the single network some threshold is as accurate", "no threshold is as good in both"))
     assert certus("aces combine --certify run --theta 0.57 --log at.tsv")[0] == 0
     assert certus(f"aces certify {NETWORKS} {DATA} --theta 0.57 --out at")[0] == 0
     reports = [json.loads(certus(f"report {place} --json")[1]) for place in ("at.tsv", "at")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +115,53 @@ def test_what_logs_cannot_say_is_refused(certus, logs):
     ):
         code, _, err = certus(f"aces combine --certify our_025 {line}")
         assert code == 2 and words in err and err.count("\n") == 1, err
+
+
+CERTIFICATION = """\
+idx\tlabel\tpredict\tradius\tcorrect\tunperturbed predict\tunperturbed correct\ttime
+0\t3\t3\t0.947\t1\t3\t1\t0:01:18.648783
+20\t3\t5\t0.0686\t0\t5\t0\t0:01:20.022231
+40\t1\t1\t0.5\t1\t1\t1\t0:01:19.259916
+60\t7\t-1\t0.0\t0\t-1\t0\t0:01:21
+80\t2\t2\t0.25\t1\t2\t1\t0:01:21.142794
+"""
+SELECTION = """\
+idx\tpredict\tradius\tunperturbed predict\ttime
+0\t1\t0.46\t1\t0:01:18.648783
+20\t0\t0.73\t0\t0:01:20.022231
+40\t-1\t0.0\t-1\t0:01:19.259916
+60\t1\t0.947\t1\t0:01:21
+80\t1\t9.48e-05\t1\t0:01:21.142794
+"""
+ENTROPIES = """\
+idx\tmean\tstd\tmin\t25 percentile\t50 percentile\t75 percentile\tmax
+0\t0.0002207\t0.0002038\t1.484e-05\t9.728e-05\t5.222e-05\t0.0002666\t0.001846
+20\t0.7216\t0.03924\t0.4341\t0.7011\t0.7276\t0.7482\t0.7986
+40\t0.2394\t0.1701\t0.01342\t0.1031\t0.3\t0.3415\t0.7039
+60\t0.3743\t0.09359\t0.08426\t0.3149\t0.3886\t0.4431\t0.5895
+80\t0.01774\t0.01292\t0.002268\t0.009911\t0.01454\t0.0207\t0.1343
+"""
+CORE_ANSWERS = ((0, 3, 3), (20, 3, 3), (40, 1, 9), (60, 7, 7), (80, 2, 4))
+CORE = "idx\tlabel\tpredict\tcorrect\ttime\n" + "".join(
+    f"{i}\t{y}\t{c}\t{int(c == y)}\t0:00:00.1\n" for i, y, c in CORE_ANSWERS
+)
+
+
+def test_logs_as_the_published_code_writes_them_by_hand(certus):
+    """Three digits, exponents, times, every 20th input; the selector does not know about input 40 (erratum E5)."""
+    for name, text in (("certification", CERTIFICATION), ("selection_0.30", SELECTION), ("entropies", ENTROPIES)):
+        Path(f"cifar10_consistency_025_{name}").write_text(text)
+    Path("lanet_core_prediction").write_text(CORE)
+    code, out, _ = certus(
+        "aces combine --certify cifar10_consistency_025 --core lanet --json --radii 0,0.00005,0.25,0.5"
+    )
+    (line,) = json.loads(out)
+    assert code == 0 and line["theta"] == 0.3
+    assert line["natural_accuracy"] == 3 / 5  # inputs 0 and 80 by the certified network, 20 by the core
+    assert line["acr"] == pytest.approx((0.46 + 9.48e-05) / 5, abs=1e-15)
+    # Counting the selector that abstains as one that selected, as their code does, would make it 4/5 at radius 0.
+    assert list(line["certified_accuracy"].values()) == [3 / 5, 2 / 5, 1 / 5, 0.0]
+    assert list(line["certified_selection_rate"].values()) == [3 / 5, 3 / 5, 2 / 5, 1 / 5]
+    assert line["abstained"] == 2 / 5  # 40: nobody knows and they disagree; 60: selected, and not certified
+    found = parts(Path("cifar10_consistency_025"), Path("lanet"))
+    assert found.doubt.tolist() == [5.222e-05, 0.7276, 0.3, 0.3886, 0.01454]

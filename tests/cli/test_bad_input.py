@@ -224,11 +224,3 @@ def test_a_full_disk_keeps_what_was_stored(tiny_disk, tmp_path, capsys):
     assert run([*words, "--out", str(tmp_path / "run")]) == 0
     stored = [[(r.index, r.radius, r.answers) for r in read(p / "run").rows] for p in (tiny_disk, tmp_path)]
     assert stored[0] == stored[1]
-
-
-def test_certus_alone_tells_what_there_is(capsys):
-    assert run([]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Usage: certus") and len(out.splitlines()) > 10
-    for command in ("demo", "plan", "certify", "verify", "report"):
-        assert f"\n  {command} " in out

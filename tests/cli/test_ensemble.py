@@ -45,7 +45,9 @@ HOLDOUT = ("--data", "data.npz", "--sigma", "0.25")
 def test_made_certified_verified(place, capsys):
     assert made(*LINES, "--consensus", 2, *HOLDOUT) == 0
     out = capsys.readouterr().out
-    assert "10 hold-out inputs of data.npz (test), noise 0.25; these are not for certification" in out
+    assert (
+        "10 hold-out inputs of data.npz (test), gaussian noise (l2), sigma 0.25; these are not for certification" in out
+    )
     description = ensemble.read(Path("ens"))
     assert description.asking == {"name": "k_consensus", "k": 2} and description.vote == {"name": "soft_vote"}
     accuracy = description.holdout["accuracy"]

@@ -117,6 +117,7 @@ def test_a_run_is_measured_here_and_keeps_its_sigma(planned, tmp_path):
     found = planned("--radius 0.1 --cap 3000 --like run --json")
     assert found["rate"]["source"] == "measured here just now" and found["rate"]["draws"] > 0
     assert found["inputs"] == 12 and math.isfinite(found["schemes"][0]["like"]["seconds"])
-    assert "must be that of run, 0.25; got 0.5" in planned("--sigma 0.5 --radius 0.1 --like run", code=2)
+    said = planned("--sigma 0.5 --radius 0.1 --like run", code=2)
+    assert "must be that of run, gaussian noise (l2), sigma 0.25; got gaussian noise (l2), sigma 0.5" in said
     (tmp_path / "data.npz").unlink()
     assert "as fast as run was" in planned("--radius 0.1 --cap 3000 --like run --json")["rate"]["source"]

@@ -1,4 +1,4 @@
-"""Progress in a log file: the time left counts from where this process began."""
+"""Progress in a log file: rate and time left count from where this process began."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_job_that_goes_on_counts_only_what_it_did_itself(monkeypatch, capsys):
     update(4.0, 8.0)  # half was done before
     now[0] = 100.0
     update(5.0, 8.0)
-    assert capsys.readouterr().err == "training: 62% epochs, 300 s left\n"
+    assert capsys.readouterr().err == "training: 62% 5/8 epochs, 0.01 epochs/s, 300 s left\n"
 
 
 def test_nothing_is_foretold_before_anything_is_done(monkeypatch, capsys):
@@ -25,3 +25,32 @@ def test_nothing_is_foretold_before_anything_is_done(monkeypatch, capsys):
     now[0] = 100.0
     update(0.0, 8.0)
     assert capsys.readouterr().err == ""
+
+
+def test_rate_and_time_left_are_told_and_words_of_the_job_come_first(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with _progress.bar("verify a", "draws") as update:
+        update(0, 30_000)
+        now[0] = 100.0
+        update(20_000, 30_000)
+        now[0] = 200.0
+        update(25_000, 30_000, "input 7")
+    assert capsys.readouterr().err == (
+        "verify a: 67% 20,000/30,000 draws, 200 draws/s, 50 s left\nverify a: 83% input 7, 40 s left\n"
+    )
+
+
+def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(monkeypatch):
+    import io
+
+    from rich.console import Console
+
+    sink = io.StringIO()
+    terminal = Console(file=sink, force_terminal=True, width=100)
+    monkeypatch.setattr(_progress, "Console", lambda stderr: terminal)
+    with _progress.bar("verify a", "draws") as update:
+        update(2500, 10_000)
+        terminal.print("seen")
+    assert "verify a" in sink.getvalue() and "2,500/10,000 draws" in sink.getvalue() and "25%" in sink.getvalue()
+    assert "\x1b[" in sink.getvalue()

@@ -39,13 +39,13 @@ class ScanMemory:
         return Near(distances(rows, x, self.norm), np.array(self.radii), np.array(self.labels, dtype=np.int64))
 
     def admit(self, x, label, radius):
-        verdict = self.rule(label, radius, self.near(x), margin(self.dim))
+        seen, verdict = len(self.radii), self.rule(label, radius, self.near(x), margin(self.dim))
         if verdict.keep > 0:
             self.centres.append(x)
             self.radii.append(verdict.keep)
             self.labels.append(verdict.label)
         by = None if verdict.by is None else verdict.by + 1
-        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0)
+        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
 
     def query(self, x):
         home = find_home(self.near(x), margin(self.dim))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept, streams
 
-from certus.contracts import ABSTAIN
+from certus.contracts import ABSTAIN, Certificate, Evidence
 from certus.errors import DataError, OptionError, RunError
 from certus.memory import Memory, Region, sqlite
 
@@ -77,6 +78,20 @@ def test_a_point_twice_is_stored_once(tmp_path):
     assert memory.query(x + 1) is None
 
 
+def test_a_certificate_becomes_the_memorys(tmp_path):
+    memory = Memory.create(tmp_path / "m", "abc", "l2", (1,))
+    evidence = Evidence(1, ((0, 9),), 9, 0.9, 0.1, 0.01)
+    proven = Certificate(1, 0.5, "l2", 0.01, "smoothing", evidence)
+    kept = memory.settle(np.zeros(1, dtype=np.float32), proven)
+    assert (kept.label, kept.guarantee, kept.evidence) == (1, "memory", evidence) and kept.radius < 0.5
+    inside = np.full(1, 0.25, dtype=np.float32)
+    other = memory.settle(inside, replace(proven, label=0))
+    assert (other.label, other.guarantee) == (1, "memory") and 0.24 < other.radius < 0.25
+    assert memory.settle(inside + 9, replace(proven, label=ABSTAIN, radius=0.0)).guarantee == "none"
+    with pytest.raises(OptionError, match="norm of a certificate must be l2, as its memory's; got l1"):
+        memory.settle(inside, replace(proven, norm="l1"))
+
+
 def test_promises_hold_for_whoever_opens_the_file_later(tmp_path):
     offers = crowd(60, 4, seed=1, largest=0.8)
     with Memory.create(tmp_path / "m", "abc", "l2", (4,)) as memory:
@@ -105,7 +120,7 @@ def test_abstentions_and_balls_without_room_leave_no_trace(tmp_path):
     edge = memory.admit(at[1], 2, 9.0)  # on the edge: not inside, and no room
     assert edge.label == 2 and edge.radius == 0 and not edge.stored and edge.conflict == "shrunk"
     assert memory.admit(at[2], ABSTAIN, 0.0).label == ABSTAIN
-    assert memory.admit(at[2], 5, 0.0) == (5, 0.0, None, None, False)
+    assert memory.admit(at[2], 5, 0.0) == (5, 0.0, None, None, False, 1)
     assert len(memory) == 1
 
 

@@ -100,15 +100,15 @@ def line(*balls):
 def test_inside_a_region_its_label_is_taken_with_what_is_left_of_its_radius():
     memory, answers = run(line((0, 0, 1.0), (0.75, 1, 5.0), (0.75, 0, 0.1)), "l2")
     e = margin(1)
-    assert answers[1] == (0, 1 - 2 * e - 0.75 * (1 + e), "switched", 1, False)
-    assert answers[2] == (0, answers[1].radius, None, 1, False)  # more than certified: taken from the region
+    assert answers[1] == (0, 1 - 2 * e - 0.75 * (1 + e), "switched", 1, False, 1)
+    assert answers[2] == (0, answers[1].radius, None, 1, False, 1)  # more than certified: taken from the region
     assert len(memory.radii) == 1
 
 
 def test_outside_room_is_made_for_the_nearest_region_of_another_label():
     _, answers = run(line((0, 0, 1.0), (2.5, 1, 9.0), (4.0, 1, 0.25), (1.25, 0, 0.25)), "l1")
     e = margin(1)
-    assert answers[1] == (1, (2.5 * (1 - e) - 1) * (1 - 2 * e), "shrunk", 1, True)
+    assert answers[1] == (1, (2.5 * (1 - e) - 1) * (1 - 2 * e), "shrunk", 1, True, 1)
     assert answers[2].conflict is None and answers[2].stored
     assert answers[3].conflict == "switched" and answers[3].by == 2  # the second came first
 
@@ -122,7 +122,7 @@ def test_a_ball_that_reaches_beyond_a_region_of_its_label_is_stored():
 def test_an_abstention_is_answered_inside_a_region_and_never_stored():
     memory, answers = run(line((0, 3, 1.0), (0.5, ABSTAIN, 0.0), (9, ABSTAIN, 0.0)), "l2")
     assert answers[1].label == 3 and answers[1].conflict is None and answers[1].radius > 0.49
-    assert answers[2] == (ABSTAIN, 0.0, None, None, False)
+    assert answers[2] == (ABSTAIN, 0.0, None, None, False, 1)
     assert memory.labels == [3]
 
 

@@ -51,8 +51,8 @@ def test_what_is_no_memory_is_refused_in_one_line(tmp_path, frozen):
 
 
 def test_a_later_version_is_refused(path):
-    change(path, "PRAGMA user_version=2")
-    with pytest.raises(RunError, match="must be a memory of version 1; got version 2"):
+    change(path, "PRAGMA user_version=3")
+    with pytest.raises(RunError, match="must be a memory of version 2; got version 3"):
         Memory.open(path)
 
 

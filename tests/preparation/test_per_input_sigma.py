@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -49,6 +50,31 @@ def test_the_ascent_ends_near_the_best_level_of_a_scan(noise):
         # A hundred draws a step make the slope noisy: the radius lost by that is what counts.
         reached = radius(torch.tensor(level.sigma))
         assert reached > 0.93 * max(radii)
+
+
+class Unsure(Ball):
+    """The same classes, and scores that are equally unsure everywhere."""
+
+    def forward(self, x):
+        return 0.1 * super().forward(x).sign()
+
+
+def test_votes_find_the_level_that_certification_would_where_softmax_cannot():
+    """σΦ⁻¹(p), p from the χ² of 16 coordinates, as far as 400 votes can tell: the best level is known exactly."""
+    from scipy.special import chdtr, ndtri
+
+    x = CENTRE.expand(2, 1, 4, 4).clone()
+
+    def radius(level):
+        return level * ndtri(np.minimum(chdtr(16, 4.0 / level**2), 1 - 0.5 / 400))
+
+    best = radius(np.linspace(0.05, 0.8, 751)).max()
+    for network in (Ball(), Unsure()):
+        search = PerInputSigma(search="votes", draws=400, evaluations=8000)
+        for level in search(network, Gaussian(0.2), x, streams(2)):
+            assert radius(level.sigma) > best / 16 ** (1 / 19)  # 20 levels: the next one below the best
+    (blind,) = PerInputSigma(search="grid", draws=400, evaluations=8000)(Unsure(), Gaussian(0.2), x[:1], streams(1))
+    assert radius(blind.sigma) < 0.8 * best and blind.sigma > 0.35  # σ(2p − 1) is largest there
 
 
 def test_the_grid_takes_the_best_of_its_levels_within_the_bounds():

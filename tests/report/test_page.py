@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from certus.errors import OutputError
-from certus.report.html import page, save, span
+from certus.report.html import page, save
+from certus.report.intervals import span
 from certus.report.metrics import Interval
 from certus.runs.rows import Record, Row
 
@@ -81,9 +82,24 @@ def test_the_page_is_well_formed_and_fetches_nothing(records: list[Record]) -> N
     assert set(shape.refs) <= set(shape.ids)
     assert text.startswith('<!doctype html>\n<html lang="en">')
     outside = [value for name, value in shape.attributes if name in ("src", "href", "xlink:href", "action")]
-    assert all(value.startswith("#") for value in outside)
-    assert "url(http" not in text and "@import" not in text and "<script" not in text
+    assert all(value.startswith(("#", "data:image/png;base64,")) for value in outside)
+    assert "url(http" not in text and "@import" not in text
     assert not re.search(r"https?://(?!www\.w3\.org/)", text)
+
+
+def test_the_page_allows_its_own_script_and_nothing_else() -> None:
+    import base64
+    import hashlib
+
+    text = page([RECORD, LOG])
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.replace("&#39;", "'") == (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'"
+    )
+    assert all(kind == ' type="application/json"' for kind in re.findall(r"<script([^>]+)>", text))
+    assert not re.search(r'\son\w+="', text)  # no handler in an attribute, which the policy would refuse
 
 
 def test_the_page_says_what_the_figures_are() -> None:
@@ -135,16 +151,38 @@ def test_inputs_are_listed_with_wrong_ones_and_abstentions() -> None:
     assert "wrong (1)" in words and "abstained (1)" in words
 
 
-def test_long_runs_list_their_first_inputs_only() -> None:
+def test_long_runs_show_their_first_inputs_and_hold_the_others() -> None:
     text = page([LOG])
-    assert "the first 500 of 700 inputs" in Shape(text).text
-    assert text.count('<tr class="correct">') == 500
+    assert "all 700 inputs" in Shape(text).text
+    assert text.count('<tr class="one correct">') == 100
+
+
+def test_what_runs_share_is_said_once_and_what_they_do_not_beside_each() -> None:
+    from dataclasses import replace
+
+    other = {**SETTINGS, "question": {**SETTINGS["question"], "noise": {"name": "gaussian", "sigma": 0.5}}}
+    words = Shape(page([RECORD, replace(RECORD, name="second", settings=other)])).text
+    assert words.count("α = 0.001 an input") == 1
+    assert "first Gaussian noise, σ = 0.25" in words and "second Gaussian noise, σ = 0.5" in words
 
 
 def test_several_runs_have_their_best_marked() -> None:
     text = page([RECORD, LOG], [0.0, 0.6])
     assert text.count('class="best"') == 3  # ACR and certified accuracy at both radii, each in one run
     assert "2 runs side by side" in text
+
+
+def test_norms_have_curves_radii_and_tables_of_their_own() -> None:
+    from dataclasses import replace
+
+    whole = tuple(replace(row, radius=float(i)) for i, row in enumerate(RECORD.rows))
+    text = page([RECORD, LOG, replace(RECORD, name="third", norm="l0", rows=whole)])
+    words = Shape(text).text
+    assert words.index("against ℓ₂ radius") < words.index("against ℓ₀ radius")
+    assert "ℓ₂ radius run inputs clean % abstained % draws time ACR 0 0.25 0.5 first" in words
+    assert "ℓ₀ radius run inputs clean % abstained % draws time ACR 0 1 2 third" in words
+    ranked = text[text.index('id="figures-2"') :]
+    assert 'class="best"' not in ranked[: ranked.index("</table>")]  # nothing to be better than
 
 
 def test_an_unfinished_run_is_said_to_be() -> None:

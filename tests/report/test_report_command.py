@@ -118,7 +118,7 @@ def test_export_writes_a_log_that_reports_the_same(
     certus("export", log, "--full", "--out", tmp_path / "c.tsv")
     assert "\t0.6\t" in (tmp_path / "c.tsv").read_text()
     with pytest.raises(OptionError, match="--to must be one of cohen"):
-        certus("export", log, "--to", "csv", "--out", tmp_path / "d")
+        certus("export", log, "--to", "xls", "--out", tmp_path / "d")
 
 
 def test_help_needs_nothing_heavy() -> None:

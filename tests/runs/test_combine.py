@@ -11,12 +11,14 @@ from scipy.stats import binom
 
 from certus.ballots import BINS
 from certus.bounds import lower_bound, lower_bounds, tie_p_value, tie_p_values
-from certus.contracts import ABSTAIN
+from certus.contracts import ABSTAIN, Answer
 from certus.noise.gaussian import Gaussian
 from certus.noise.uniform import Uniform
 from certus.procedures.aces import Aces
 from certus.procedures.aces_predict import AcesPredict
 from certus.runs.combine import Tally, composed, median_bin, of_classes, of_selection
+from certus.runs.rows import Row
+from certus.runs.store import _row, _values
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth
@@ -163,3 +165,20 @@ def test_a_hundred_thousand_inputs_are_wrong_as_rarely_as_alpha_says(setting):
         assert ((label != ABSTAIN) & ((label != right) | (radius > reach))).sum() <= most
         assert ((natural != ABSTAIN) & (natural != right)).sum() <= most
         assert (label == right).mean() > 0.95 or setting not in ("selected", "core")
+
+
+@pytest.mark.parametrize("width", [0.005, 0.02, 0.1, 0.3, 10.0])
+def test_an_input_takes_less_than_two_kilobytes(width):
+    """All answers of one input as they are stored, from narrow histograms to as flat as there can be, n = 100 000."""
+    rng = np.random.default_rng(0)
+    shares = np.exp(-(((np.arange(BINS) / BINS - 0.4) / width) ** 2))
+    answers = []
+    for purpose, draws in (("guess", 100), ("test", 10_000), ("test", 90_000), ("core", 1)):
+        bins = rng.multinomial(draws, shares / shares.sum())
+        classes = np.zeros(BINS, dtype=int)
+        classes[:10] = rng.multinomial(draws, np.full(10, 0.1))
+        answers.append(Answer(purpose, draws, (tuple(map(int, classes)), tuple(map(int, bins)))))
+    row = Row(9980, 3, 3, 0.123456789012345, 100_100, 12.3456789, 3, 0.6543210987654321, tuple(answers))
+    stored = _values(row)
+    assert sum(len(str(value)) for value in stored) < 2000
+    assert _row(stored).answers == row.answers

@@ -12,8 +12,10 @@ from certus import catalog
 from certus.contracts import Batch
 from certus.errors import OptionError
 from certus.noise import gaussian as noises
+from certus.noise.uniform import Uniform
 from certus.training import setup
 from certus.training.attack import ddn, evaluating, pgd, smoothed_loss
+from certus.training.draws import fresh
 from certus.training.forward import scores
 from certus.training.objectives import smoothmix
 from certus.training.objectives.advmacer import Advmacer
@@ -32,10 +34,10 @@ def tiny(seed=0, classes=3):
     return nn.Sequential(nn.Flatten(), nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, classes)).double()
 
 
-def batch(sigma=SIGMAS["one for all"], epoch=20.0, seed=1):
+def batch(sigma=SIGMAS["one for all"], epoch=20.0, seed=1, noise=noises.Gaussian(0.3)):  # noqa: B008
     generator = torch.Generator().manual_seed(seed)
     x = torch.rand(6, 1, 2, 2, generator=generator, dtype=torch.float64)
-    return Batch(x, torch.tensor([0, 1, 2, 0, 1, 2]), sigma.double(), generator, epoch)
+    return Batch(x, torch.tensor([0, 1, 2, 0, 1, 2]), sigma.double(), generator, epoch, noise)
 
 
 def total(objective, network, sigma):
@@ -89,19 +91,22 @@ def test_every_objective_learns_with_a_sigma_per_example(name):
     assert network.training  # an attack leaves the mode as it was
 
 
-def test_macers_radius_term_is_the_radius_of_the_noise():
+@pytest.mark.parametrize("kind", [noises.Gaussian, Uniform])
+def test_macers_radius_term_is_the_radius_of_the_noise(kind):
     network, sigma = tiny(3), float(SIGMAS["one for all"][0])
-    given = batch()
+    noise = kind(sigma=sigma)
+    given = batch(noise=noise)
     objective = Macer(copies=4, strength=7.0, hinge=20.0, beta=1.0)
-    answers = scores(network, given.x + batch().noise(4))
+    answers = scores(network, fresh(batch(noise=noise), 4)(given.x))
     shares = answers.softmax(-1).mean(0)
     top = shares.gather(-1, given.y[:, None]).squeeze(-1)
     second = shares.scatter(-1, given.y[:, None], 0.0).amax(-1)
     correct = top > second
     assert 0 < int(correct.sum()) < 6
-    radius = noises.Gaussian(sigma).radius(top, second, 4)
+    radius = noise.radius(top, second, 4)
     expected = 7.0 * ((sigma / 2 * 20.0 - radius) * correct).mean()
-    assert float(objective(network, batch())["radius"].detach()) == pytest.approx(float(expected.detach()), rel=1e-10)
+    found = objective(network, batch(noise=noise))["radius"]
+    assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-10)
 
 
 def test_quantiles_near_certainty_keep_their_gradient():
@@ -117,7 +122,8 @@ def test_quantiles_near_certainty_keep_their_gradient():
 
 def test_a_surely_wrong_example_does_not_break_the_loss():
     answers = torch.tensor([[[0.0, 300.0, 0.0]], [[0.0, 300.0, 0.0]]], requires_grad=True)
-    given = Batch(torch.zeros(1, 4), torch.tensor([0]), torch.tensor([0.25]), torch.Generator(), 0.0)
+    noise = noises.Gaussian(0.25)
+    given = Batch(torch.zeros(1, 4), torch.tensor([0]), torch.tensor([0.25]), torch.Generator(), 0.0, noise)
     terms = Macer(copies=2).terms(answers, given)
     torch.stack(list(terms.values())).sum().backward()
     assert float(terms["radius"].detach()) == 0.0 and float(terms["cross_entropy"].detach()) == pytest.approx(300)
@@ -131,9 +137,8 @@ def test_special_cases_are_the_simpler_loss():
     assert terms(Advmacer(epsilon=0.0, copies=4)) == pytest.approx(terms(Macer(copies=4)))
     assert terms(Smoothadv(steps=0, copies=4)) == pytest.approx(terms(Gaussian(4)))
     plain = terms(Macer(copies=4, strength=0.0))
-    answers = scores(tiny(), batch().x + batch().noise(4))
     given = batch()
-    given.noise(4)
+    answers = scores(tiny(), fresh(given, 4)(given.x))
     probability = answers.softmax(-1).mean(0).gather(-1, given.y[:, None])
     assert plain["radius"] == 0 and plain["cross_entropy"] == pytest.approx(float(-probability.log().mean()))
     one = terms(Consistency(copies=1, entropy=0.0))
@@ -158,12 +163,12 @@ def test_consistency_is_nothing_for_a_network_that_ignores_the_noise():
 def test_attacks_raise_the_smoothed_loss_inside_their_ball(attack, radius):
     network = tiny(2)
     given = batch()
-    noise = given.noise(8)
-    found = attack(network, given, noise, radius, 10)
+    noisy = fresh(given, 8)
+    found = attack(network, given, noisy, radius, 10)
 
     def loss(x):
         with evaluating(network), torch.no_grad():
-            return smoothed_loss(scores(network, x + noise), given.y)
+            return smoothed_loss(scores(network, noisy(x)), given.y)
 
     assert float(found.min()) >= 0 and float(found.max()) <= 1 and not found.requires_grad
     assert float((found - given.x).flatten(1).norm(dim=1).max()) <= radius * (1 + 1e-9)
@@ -176,7 +181,7 @@ def test_attacks_leave_batch_statistics_alone():
     network = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(4, 3)).double().train()
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     given = batch()
-    pgd(network, given, given.noise(2), 0.5, 2)
+    pgd(network, given, fresh(given, 2), 0.5, 2)
     assert network.training and all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
     assert all(parameter.grad is None for parameter in network.parameters())
 
@@ -188,9 +193,9 @@ def test_smoothmix_labels_are_distributions_and_its_path_climbs():
     even, _ = mixed_labels(answers, torch.zeros(6, dtype=torch.int64), torch.ones(6, dtype=torch.float64))
     assert torch.allclose(even, torch.full_like(even, 1 / 3))
     network, given = tiny(2), batch()
-    noise = given.noise(4)
-    path = Smoothmix(steps=4, step_size=0.1).path(network, given, noise)
-    losses = [float(smoothed_loss(scores(network, x + noise), given.y).mean()) for x in (given.x, *path)]
+    noisy = fresh(given, 4)
+    path = Smoothmix(steps=4, step_size=0.1).path(network, given, noisy)
+    losses = [float(smoothed_loss(scores(network, noisy(x)), given.y).mean()) for x in (given.x, *path)]
     assert len(path) == 4 and losses == sorted(losses)
     assert float(torch.stack(path).min()) >= 0 and float(torch.stack(path).max()) <= 1
 
@@ -199,7 +204,7 @@ def test_warm_up_grows_by_the_epoch():
     network, distances = tiny(2), []
     for epoch in (0.0, 4.5, 9.0, 30.0):
         given = batch(epoch=epoch)
-        found = Smoothadv(steps=4, epsilon=0.2, copies=4).adversary(network, given, given.noise(4))
+        found = Smoothadv(steps=4, epsilon=0.2, copies=4).adversary(network, given, fresh(given, 4))
         distances.append(float((found - given.x).flatten(1).norm(dim=1).max()))
     assert distances == pytest.approx([0.02, 0.1, 0.2, 0.2], rel=0.02)
 

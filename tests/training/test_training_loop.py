@@ -14,8 +14,10 @@ import torch
 from certus import data
 from certus.contracts import Batch
 from certus.errors import CertusError, DataError, ModelError, OptionError, OutputError, RunError, TrainingError
+from certus.noise.gaussian import Gaussian as Noise
 from certus.training import checkpoints
 from certus.training.augment import crop_flip
+from certus.training.draws import fresh
 from certus.training.forward import scores
 from certus.training.loop import Watch, train
 from certus.training.objectives.gaussian import Gaussian
@@ -219,24 +221,14 @@ def test_schedules():
     assert rates[0] > 0 and rates[-1] < 1e-3
 
 
-def test_noise_has_each_examples_sigma():
-    sigma = torch.tensor([0.1, 1.0, 3.0])
-    batch = Batch(torch.zeros(3, 2, 50, 50), torch.zeros(3), sigma, torch.Generator().manual_seed(0), 0.0)
-    noise = batch.noise(4)
-    assert noise.shape == (4, 3, 2, 50, 50)
-    # 20 000 values each: the deviation's own deviation is σ/√40 000 = 0.5 %, so 3 % is six of them.
-    assert torch.allclose(noise.std(dim=(0, 2, 3, 4)), sigma, rtol=0.03)
-    assert not torch.equal(noise, batch.noise(4))
-
-
 def test_the_gaussian_loss_is_the_mean_cross_entropy_at_its_own_draws():
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3))
     x, y = torch.rand(5, 1, 2, 2), torch.arange(5) % 3
 
     def batch():
-        return Batch(x, y, torch.full((5,), 0.5), torch.Generator().manual_seed(1), 0.0)
+        return Batch(x, y, torch.full((5,), 0.5), torch.Generator().manual_seed(1), 0.0, Noise(0.5))
 
-    noisy = x + batch().noise(3)
+    noisy = fresh(batch(), 3)(x)
     expected = torch.stack([torch.nn.functional.cross_entropy(network(copy), y) for copy in noisy]).mean()
     terms = Gaussian(copies=3)(network, batch())
     assert list(terms) == ["cross_entropy"] and torch.allclose(terms["cross_entropy"], expected)

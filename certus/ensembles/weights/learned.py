@@ -15,13 +15,12 @@ import numpy as np
 import torch
 
 from certus.bounds import check_draws
-from certus.contracts import Classifier
+from certus.contracts import Classifier, Noise
 from certus.data import Inputs
 from certus.ensembles._scores import check_members, generator, member_scores, noisy_batches
 from certus.ensembles.weights import Fitted
 from certus.ensembles.weights._simplex import Floats, mixture, mixture_gap, mixture_loss
 from certus.errors import OptionError, unknown
-from certus.noise.gaussian import Gaussian
 
 WAYS = ("convex", "gradient")
 LEAST = 1e-30  # a label ruled out entirely would make the loss infinite
@@ -51,11 +50,11 @@ class Learned:
         return members * rows
 
     def fit(
-        self, members: Sequence[Classifier], inputs: Inputs, sigma: float, seed: int, advance: Callable[[int], None]
+        self, members: Sequence[Classifier], inputs: Inputs, noise: Noise, seed: int, advance: Callable[[int], None]
     ) -> Fitted:
-        """Weights for these hold-out inputs under Gaussian noise."""
+        """Weights for these hold-out inputs under this noise."""
         check_members(members, inputs, 1, "learned weights")
-        asked = _Asked(members, Gaussian(sigma), seed, advance)
+        asked = _Asked(members, noise, seed, advance)
         if self.method == "convex":
             likelihoods = asked.likelihoods(inputs, self.draws, 0)
             weights = mixture(likelihoods)
@@ -86,7 +85,7 @@ class _Asked:
     """The members under noise."""
 
     members: Sequence[Classifier]
-    noise: Gaussian
+    noise: Noise
     seed: int
     advance: Callable[[int], None]
 

@@ -15,14 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from certus.bounds import check_draws
-from certus.contracts import Classifier, Stream
+from certus.contracts import Classifier, Noise, Stream
 from certus.data import Inputs
 from certus.ensembles._scores import check_members, member_scores, noisy_batches
 from certus.ensembles.weights import Fitted
 from certus.ensembles.weights._perturb import has_parameters, perturbed
 from certus.ensembles.weights._simplex import Floats, gap, quadratic
 from certus.errors import DataError, OptionError
-from certus.noise.gaussian import Gaussian
 
 # A mean margin below this is an undecided input: left as it is, its 1/margin² would outweigh all the others.
 FLOOR = 0.05
@@ -52,15 +51,15 @@ class Optimal:
         return members * inputs * self.draws * self.perturbations
 
     def fit(
-        self, members: Sequence[Classifier], inputs: Inputs, sigma: float, seed: int, advance: Callable[[int], None]
+        self, members: Sequence[Classifier], inputs: Inputs, noise: Noise, seed: int, advance: Callable[[int], None]
     ) -> Fitted:
-        """Weights for these hold-out inputs under Gaussian noise.
+        """Weights for these hold-out inputs under this noise.
 
         Only torch networks can be perturbed, so members must come as such where they are; `members_perturbed` of the
         report counts them. The covariances of the others are over noise alone.
         """
         check_members(members, inputs, 1, "optimal weights")
-        found = moments(self._copies(members, seed), inputs, Gaussian(sigma), self.draws, seed, advance)
+        found = moments(self._copies(members, seed), inputs, noise, self.draws, seed, advance)
         form, pairs = objective(found)
         if pairs == 0:
             raise DataError("hold-out inputs of optimal must include one that all members favour; got none")
@@ -95,7 +94,7 @@ class Moments(NamedTuple):
 def moments(
     copies: Iterator[Sequence[Classifier]],
     inputs: Inputs,
-    noise: Gaussian,
+    noise: Noise,
     draws: int,
     seed: int,
     advance: Callable[[int], None],

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from certus.contracts import Batch
+from certus.contracts import Batch, Norm
+from certus.training.draws import fresh
 from certus.training.forward import scores
 from certus.training.objectives.macer import Macer
 from certus.training.objectives.smoothadv import Smoothadv
@@ -27,6 +28,7 @@ from certus.training.objectives.smoothadv import Smoothadv
 class Advmacer:
     """Options as in smoothadv and macer."""
 
+    NORMS: ClassVar[tuple[Norm, ...]] = Smoothadv.NORMS
     PUBLISHED: ClassVar[Mapping[float, Mapping[str, Any]]] = {
         0.25: {"copies": 8, "epsilon": 1.0},
         0.5: {"copies": 8, "epsilon": 2.0},
@@ -48,8 +50,8 @@ class Advmacer:
 
     def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
         attack, loss = self._parts()
-        noise = batch.noise(self.copies)
-        return loss.terms(scores(model, attack.adversary(model, batch, noise) + noise), batch)
+        noisy = fresh(batch, self.copies)
+        return loss.terms(scores(model, noisy(attack.adversary(model, batch, noisy))), batch)
 
     def _parts(self) -> tuple[Smoothadv, Macer]:
         attack = Smoothadv(self.steps, self.epsilon, self.copies, self.step_size, self.attack, self.warmup)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from certus.contracts import Batch
+from certus.training.draws import fresh
 from certus.training.forward import scores
 from certus.training.published import require_count, require_number
 
@@ -42,7 +43,7 @@ class Consistency:
         require_number("consistency", consistency=self.consistency, entropy=self.entropy)
 
     def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
-        answers = scores(model, batch.x + batch.noise(self.copies))
+        answers = scores(model, fresh(batch, self.copies)(batch.x))
         logs = answers.log_softmax(-1)
         mean_log = logs.logsumexp(0) - math.log(self.copies)
         mean = mean_log.exp()

@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from certus.contracts import Batch
+from certus.training.draws import fresh
 from certus.training.forward import scores
 from certus.training.published import require_count
 
@@ -30,4 +31,4 @@ class Denoise:
 
 def restored(model: nn.Module, batch: Batch, copies: int) -> Tensor:
     """What the denoiser makes of noisy copies [copies, batch, ...]."""
-    return scores(model, batch.x + batch.noise(copies))
+    return scores(model, fresh(batch, copies)(batch.x))

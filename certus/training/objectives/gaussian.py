@@ -1,4 +1,4 @@
-"""Cross-entropy at noisy copies of the input (Lecuyer et al. 2019; Cohen et al. 2019)."""
+"""Cross-entropy at noisy copies of the input (Lecuyer et al. 2019; Cohen et al. 2019), whatever the noise."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from certus.contracts import Batch
 from certus.errors import OptionError
+from certus.training.draws import fresh
 from certus.training.forward import scores
 
 
@@ -24,6 +25,6 @@ class Gaussian:
             raise OptionError(f"copies of gaussian must be a whole number of at least 1; got {self.copies}")
 
     def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
-        answers = scores(model, batch.x + batch.noise(self.copies))
+        answers = scores(model, fresh(batch, self.copies)(batch.x))
         targets = batch.y.expand(self.copies, -1)
         return {"cross_entropy": F.cross_entropy(answers.flatten(0, 1), targets.flatten())}

@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from certus.contracts import Batch
+from certus.contracts import Batch, Norm
 from certus.errors import unknown
 from certus.training.attack import ddn, pgd
+from certus.training.draws import Noisy, fresh
 from certus.training.forward import scores
 from certus.training.published import require_count, require_number, warmed
 
@@ -30,6 +31,7 @@ ATTACKS = ("pgd", "ddn")
 class Smoothadv:
     """`epsilon` is the radius of the ball, warmed up over `warmup` epochs; steps are 2·epsilon/steps unless given."""
 
+    NORMS: ClassVar[tuple[Norm, ...]] = ("l2",)  # of the attack, and so of the certificate it is to serve
     PUBLISHED: ClassVar[Mapping[float, Mapping[str, Any]]] = {
         0.25: {"steps": 10, "epsilon": 1.0, "copies": 8},
         0.5: {"steps": 2, "epsilon": 2.0, "copies": 2},
@@ -51,13 +53,13 @@ class Smoothadv:
             raise unknown("attack of smoothadv", str(self.attack), ATTACKS)
 
     def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
-        noise = batch.noise(self.copies)
-        answers = scores(model, self.adversary(model, batch, noise) + noise)
+        noisy = fresh(batch, self.copies)
+        answers = scores(model, noisy(self.adversary(model, batch, noisy)))
         return {"cross_entropy": F.cross_entropy(answers.flatten(0, 1), batch.y.repeat(self.copies))}
 
-    def adversary(self, model: nn.Module, batch: Batch, noise: Tensor) -> Tensor:
+    def adversary(self, model: nn.Module, batch: Batch, noisy: Noisy) -> Tensor:
         """The points x̂ for these draws, in the ball as far as it has been warmed up."""
         radius = self.epsilon * warmed(batch.epoch, self.warmup)
         if self.attack == "ddn":
-            return ddn(model, batch, noise, radius, self.steps)
-        return pgd(model, batch, noise, radius, self.steps, self.step_size)
+            return ddn(model, batch, noisy, radius, self.steps)
+        return pgd(model, batch, noisy, radius, self.steps, self.step_size)

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from certus.contracts import Batch
+from certus.contracts import Batch, Norm
 from certus.errors import OptionError
 from certus.training.attack import ascent, evaluating, unit
+from certus.training.draws import Noisy, fresh
 from certus.training.forward import scores
 from certus.training.published import require_count, require_number, warmed
 
@@ -30,6 +31,7 @@ from certus.training.published import require_count, require_number, warmed
 class Smoothmix:
     """`mixing` is η, warmed up over `warmup` epochs; with `first_step` the point after one step replaces x."""
 
+    NORMS: ClassVar[tuple[Norm, ...]] = ("l2",)  # of the steps
     PUBLISHED: ClassVar[Mapping[float, Mapping[str, Any]]] = {
         0.25: {"step_size": 0.5},
         0.5: {"step_size": 1.0},
@@ -50,26 +52,26 @@ class Smoothmix:
             raise OptionError(f"first_step of smoothmix must be true or false; got {self.first_step}")
 
     def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
-        noise = batch.noise(self.copies)
-        path = self.path(model, batch, noise)
+        noisy = fresh(batch, self.copies)
+        path = self.path(model, batch, noisy)
         x, far = (path[0] if self.first_step else batch.x), path[-1]
         share = torch.rand(len(x), generator=batch.generator, device=batch.generator.device).to(x) / 2
-        answers = scores(model, x + noise)
+        answers = scores(model, noisy(x))
         labels, correct = mixed_labels(answers.detach(), batch.y, share)
         between = x + share.view(-1, *(1 for _ in x.shape[1:])) * (far - x)
-        logs = scores(model, between + noise).log_softmax(-1)
+        logs = scores(model, noisy(between)).log_softmax(-1)
         divergence = (torch.xlogy(labels, labels) - labels * logs).sum(-1).mean(0) * correct
         return {
             "cross_entropy": F.cross_entropy(answers.flatten(0, 1), batch.y.repeat(self.copies)),
             "mixing": self.mixing * warmed(batch.epoch, self.warmup) * divergence.mean(),
         }
 
-    def path(self, model: nn.Module, batch: Batch, noise: Tensor) -> list[Tensor]:
+    def path(self, model: nn.Module, batch: Batch, noisy: Noisy) -> list[Tensor]:
         """The points after each step."""
         points, delta = [], torch.zeros_like(batch.x)
         with evaluating(model) as network:
             for _ in range(self.steps):
-                gradient, _ = ascent(network, batch, delta, noise)
+                gradient, _ = ascent(network, batch, delta, noisy)
                 points.append((batch.x + delta + self.step_size * unit(gradient)).clamp(0, 1))
                 delta = points[-1] - batch.x
         return points

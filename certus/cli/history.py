@@ -1,0 +1,43 @@
+"""`certus history`: what each version of a model reached, from the runs below a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certus.cli.report import LAYOUTS, parse_radii, print_table
+from certus.errors import OptionError, unknown
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with runs somewhere below it.")],
+    radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an object for each question.")] = False,
+    tables: Annotated[str | None, typer.Option(help="Layout of the tables: text, md or latex.")] = None,
+) -> None:
+    """The figures of every version of a model, in time order: runs that were asked the same stand together.
+
+    certus history runs
+    """
+    if as_json and tables is not None:
+        raise OptionError("--json and --tables must not be given together; got both")
+    if tables not in (None, *LAYOUTS):
+        raise unknown("--tables", str(tables), LAYOUTS)
+    chosen = None if radii is None else parse_radii(radii)
+
+    from certus.report import history
+
+    lines, notes = history.history(folder, chosen)
+    for note in notes:
+        typer.echo(f"certus: {note}", err=True)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps([history.as_json(line) for line in lines], indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    comment = "% " if tables == "latex" else ""
+    for number, line in enumerate(lines):
+        typer.echo(f"{'' if number == 0 else chr(10)}{comment}{line.words}" + ("\n" if tables == "md" else ""))
+        print_table(history.table(line), tables or "text")

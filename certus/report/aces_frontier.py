@@ -1,0 +1,98 @@
+"""What robustness costs in accuracy: a composition's thresholds beside single networks, and thresholds for demands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from certus.report.aces import Line, lines, theta_for
+from certus.report.metrics import Share, radius_name
+from certus.report.tables import decimal, percent
+
+if TYPE_CHECKING:
+    from certus.runs.components import Parts, Single
+
+GAPS = (0.05, 0.02, 0.01, 0.005)  # between demands: the widest that leaves a few of them
+FEW = 3
+
+
+@dataclass(frozen=True)
+class Point:
+    """One smoothed network alone: its place beside the frontier."""
+
+    name: str
+    natural: Share
+    acr: float
+    certified: Share  # at the radius asked for
+
+
+def point(one: Single, radius: float = 0.0) -> Point:
+    """The figures of a single network."""
+    right = one.verdicts.label == one.labels
+    return Point(
+        one.name,
+        Share(int((one.verdicts.natural == one.labels).sum()), len(one.labels)),
+        math.fsum(one.verdicts.radius[right]) / len(one.labels),
+        Share(int((right & (one.verdicts.radius >= radius)).sum()), len(one.labels)),
+    )
+
+
+def unbeaten(found: Sequence[Line], points: Sequence[Point], radius: float | None = None) -> list[Point]:
+    """Single networks that no threshold is as good as, in natural accuracy and in ACR (or in accuracy at a radius)."""
+
+    def beaten(one: Point) -> bool:
+        value = one.acr if radius is None else one.certified.value
+        return any(line.natural.value >= one.natural.value and height(line, radius) >= value for line in found)
+
+    return [one for one in points if not beaten(one)]
+
+
+def height(line: Line, radius: float | None) -> float:
+    """What stands over natural accuracy: ACR, or certified accuracy at a radius."""
+    return line.acr if radius is None else line.certified[radius].value
+
+
+def verdict(found: Sequence[Line], points: Sequence[Point], radius: float | None = None) -> str:
+    """Whether the composition does better than single networks, and than which it does not."""
+    what = "ACR" if radius is None else f"certified accuracy at {radius_name(radius)}"
+    free = unbeaten(found, points, radius)
+    if not free:
+        whom = "the single network" if len(points) == 1 else f"each of the {len(points)} single networks"
+        return f"for {whom} some threshold is as accurate and has as much {what}"
+    named = ", ".join(
+        f"{one.name} ({percent(one.natural)} %, "
+        f"{decimal(one.acr) if radius is None else percent(one.certified) + ' %'})"
+        for one in free
+    )
+    return f"no threshold is as good in both natural accuracy and {what} as {named}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A threshold that was found for a demand on hold-out inputs, and what it does on others."""
+
+    least: float  # natural accuracy asked for
+    theta: float
+    there: Line  # on the hold-out inputs
+    here: Line
+
+
+def choices(parts: Parts, holdout: Parts) -> list[Choice]:
+    """Thresholds for round demands on natural accuracy, as far as the hold-out inputs can meet them."""
+    reached = [line.natural.value for line in lines(holdout.at(holdout.thetas), [0.0])]
+    found = []
+    for least in round_numbers(min(reached), max(reached)):
+        theta, there = theta_for(holdout, f"natural-accuracy={least!r}")
+        found.append(Choice(least, theta, there, lines(parts.at([theta]), [0.0])[0]))
+    return found
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Round numbers above low and at most high."""
+    for gap in GAPS:
+        first, last = math.floor(low / gap) + 1, math.floor(high / gap + 1e-9)
+        if last - first + 1 >= FEW:
+            break
+    return [round(k * gap, 3) for k in range(first, last + 1)]

@@ -1,0 +1,178 @@
+"""ACES among the runs of a page: every threshold, the frontier beside single networks, and who is selected.
+
+A further run of the same networks on other inputs is hold-out: thresholds for demands on accuracy are found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from certus.errors import RunError
+from certus.report import aces, aces_frontier, aces_plots
+from certus.report._templates import fill
+from certus.report.metrics import radius_name
+from certus.report.plots import inline_svg
+from certus.report.question import asked, part
+from certus.report.tables import decimal, percent
+from certus.runs.components import ENTROPY, Parts, Single, of_record, single
+from certus.runs.rows import Record
+
+HALF = (4.8, 4.2)  # two pictures stand side by side
+
+
+class Composition(NamedTuple):
+    """A run of ACES, its components, and those of the same networks on hold-out inputs."""
+
+    record: Record
+    parts: Parts
+    holdout: Parts | None
+
+
+class Picture(NamedTuple):
+    """A picture for the page, and what it shows."""
+
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One composition as the page shows it."""
+
+    name: str
+    radii: list[str]
+    rows: list[list[str]]
+    own: str  # the threshold of the run's rows
+    notes: list[str]
+    pictures: list[Picture]
+    holdout: str
+    choices: list[list[str]]
+
+
+def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
+    """The compositions of these runs, or None where there is none."""
+    found = [record for record in records if part(record, "procedure").get("name") == "aces"]
+    if not found:
+        return None
+    panels = [_panel(number, one, _alone(records, one.parts), radii) for number, one in enumerate(_grouped(found))]
+    return fill("aces.html.jinja", panels=panels)
+
+
+def _grouped(records: Sequence[Record]) -> list[Composition]:
+    """Each run but those that are hold-out of an earlier one."""
+    found: list[Composition] = []
+    for record in records:
+        parts = of_record(record)
+        for place, one in enumerate(found):
+            same = one.parts.settings["networks"] == parts.settings["networks"]
+            if same and one.holdout is None and not len(one.parts.shared(parts)):
+                found[place] = one._replace(holdout=parts)
+                break
+        else:
+            found.append(Composition(record, parts, None))
+    return found
+
+
+class Alone(NamedTuple):
+    """A run of a single network on the same inputs; `own`: it is the certified network under its noise."""
+
+    single: Single
+    own: bool
+
+
+def _alone(records: Sequence[Record], parts: Parts) -> list[Alone]:
+    """The runs of single networks, one noise level for all, that looked for their radii on the same inputs."""
+    found = []
+    for record in records:
+        alone = part(record, "procedure").get("name", "certify") == "certify" and record.kind == "certify"
+        if not alone or asked(record).radii or record.norm != parts.settings["norm"]:
+            continue
+        same = [row.index for row in record.rows] == parts.indices.tolist()
+        if same and [row.label for row in record.rows] == parts.labels.tolist():
+            try:
+                found.append(Alone(single(record), _networks(record) == parts.settings["networks"]))
+            except RunError:  # noise levels of its own, or another number of draws for every input
+                continue
+    return found
+
+
+def _networks(record: Record) -> dict[str, Any]:
+    question = record.settings.get("question", {})
+    return {"certified": question.get("model_digest"), "noise": question.get("noise")}
+
+
+def _panel(number: int, one: Composition, alone: Sequence[Alone], radii: Sequence[float]) -> Panel:
+    parts, theta = one.parts, float(part(one.record, "procedure")["theta"])
+    shown = sorted({*aces.TENTHS, theta})
+    found = aces.lines(parts.at(shown), radii)
+    middle = _middle(found, radii)
+    both = [parts]
+    if any(answer.purpose.startswith("select-") for answer in one.record.rows[0].answers):
+        entropy = of_record(one.record, select=ENTROPY)
+        both = [replace(parts, name=f"{parts.name}, network selects"), replace(entropy, name="entropy selects")]
+    return Panel(
+        name=parts.name,
+        radii=[radius_name(radius) for radius in radii],
+        rows=aces.rows(found)[1],
+        own=f"{theta:.2f}",
+        notes=[*aces.note(parts).splitlines(), *_compared(parts, alone, middle)],
+        pictures=_pictures(f"aces-{number}", both, [one.single for one in alone], middle),
+        holdout="" if one.holdout is None else f"{len(one.holdout.labels)} inputs of {one.holdout.name}",
+        choices=[] if one.holdout is None else _choices(parts, one.holdout),
+    )
+
+
+def _middle(found: Sequence[aces.Line], radii: Sequence[float]) -> float:
+    """A radius in the middle of those that some threshold certifies anything at."""
+    reached = [radius for radius in radii if radius > 0 and any(line.certified[radius].hits for line in found)]
+    return reached[(len(reached) - 1) // 2] if reached else radii[0]
+
+
+def _compared(parts: Parts, alone: Sequence[Alone], radius: float) -> list[str]:
+    """What single networks on the same inputs say of the composition; its own is θ = 1 but for α."""
+    points = [aces_frontier.point(one.single, radius) for one in alone if not one.own]
+    if not points:
+        return []
+    found = aces.lines(parts.at(parts.thetas), [radius])
+    said = [aces_frontier.verdict(found, points, at) for at in (None, radius)]
+    n, look = parts.settings["n"], parts.settings["look"]
+    others = [f"{one.single.name} both by {one.single.draws:,}" for one in alone if one.single.draws is not None]
+    if n != look or any(one.single.draws != n for one in alone):
+        said.append(
+            f"more draws prove more: this was certified by {n:,} and predicted by {look:,}; {', '.join(others)}"
+        )
+    return said
+
+
+def _pictures(prefix: str, shown: Sequence[Parts], singles: Sequence[Single], radius: float) -> list[Picture]:
+    parts, at = shown[0], radius_name(radius)
+    points = " Points: single smoothed networks of this page on the same inputs, each at its own α." if singles else ""
+    drawn = parts.at([theta for theta in aces_plots.SHOWN if theta in parts.thetas])
+    figures = [
+        (aces_plots.frontier(shown, singles, None, HALF),
+         f"What robustness costs in accuracy: average certified radius over natural accuracy, θ at the dots.{points}"),
+        (aces_plots.frontier(shown, singles, radius, HALF),
+         f"Certified accuracy at radius {at} over natural accuracy, θ at the dots."),
+        (aces_plots.entropy_figure(parts, drawn, radius, HALF),
+         f"Inputs by the median doubt of their noisy copies: those that the certified network is right about within "
+         f"{at}, and the others. Where the two part, a threshold can tell them apart."),
+        (aces_plots.selection_figure(drawn, parts, HALF),
+         "Inputs sorted by the radius of their selection: above 0 the certified network is selected, below 0 the core "
+         "(its radius turned down), at 0 neither is certain."),
+    ]  # fmt: skip
+    return [
+        Picture(inline_svg(figure, words, f"{prefix}-{number}"), words)
+        for number, (figure, words) in enumerate(figures)
+    ]
+
+
+def _choices(parts: Parts, holdout: Parts) -> list[list[str]]:
+    return [
+        [
+            f"{100 * found.least:g} %", f"{found.theta:.2f}", percent(found.there.natural), decimal(found.there.acr),
+            percent(found.here.natural), decimal(found.here.acr),
+        ]
+        for found in aces_frontier.choices(parts, holdout)
+    ]  # fmt: skip

@@ -1,0 +1,147 @@
+"""The command line as a whole: its story, its hints, and one line for every kind of nonsense."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from made_runs import log, stored
+
+from certus.cli.main import app, run
+
+NONSENSE = ["", "no/such", "empty", "binary", "folder", "object.json", "-1", "é\n"]
+
+
+def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that has no others below it."""
+    inner = getattr(command, "commands", {})
+    for name in inner:
+        yield from leaves(inner[name], (*words, name))
+    if not inner:
+        yield words, command
+
+
+COMMANDS = dict(leaves(typer.main.get_command(app)))
+ASKING = [words for words, command in COMMANDS.items() if any(param.required for param in command.params)]
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that a refused command says."""
+    capsys.readouterr()
+    assert run(words) == 2, words
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines() or [""]
+    assert line.startswith("certus: ") and captured.out == "", (words, captured)
+    return line
+
+
+def test_certus_alone_tells_the_story_in_eight_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8 and max(map(len, lines)) <= 120
+    told = [line.split()[1] for line in lines[1:7]]
+    assert told == ["demo", "train", "certify", "verify", "report", "compare"]
+    assert all((name,) in COMMANDS for name in told)
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Usage: certus")
+    assert all(f"\n  {words[0]} " in out for words in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["certfy"], "Did you mean 'certify'"),
+        (["aces", "combin"], "Did you mean 'combine'? see certus aces --help"),
+        (["certify", "m", "--sgma", "1"], "certus certify has no option --sgma; did you mean --sigma?"),
+        (["report", "a", "--jsn"], "certus report has no option --jsn; did you mean --json?"),
+        (["report", "a", "--zzzz"], "certus report has no option --zzzz; see certus report --help"),
+        (["--versoin"], "did you mean --version?"),
+        (["compare", "a"], "Missing argument 'B'; see certus compare --help"),
+        (["data"], "Missing command; see certus data --help"),
+    ],
+)
+def test_hints(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in refused(words, capsys)
+
+
+@pytest.mark.parametrize("words", ASKING, ids=" ".join)
+def test_nonsense_is_one_line_and_leaves_nothing(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every required argument and option filled with the same nonsense, and none of them given at all."""
+    monkeypatch.chdir(tmp_path)
+    Path("empty").touch()
+    Path("binary").write_bytes(bytes(range(256)))
+    Path("folder").mkdir()
+    Path("object.json").write_text("{}")
+    before = sorted(tmp_path.rglob("*"))
+    needed = [param for param in COMMANDS[words].params if param.required]
+    refused(list(words), capsys)
+    refused([*words, "--no-such-option"], capsys)
+    for value in NONSENSE:
+        options = [f"{param.opts[0]}={value}" for param in needed if param.param_type_name == "option"]
+        arguments = [value for param in needed if param.param_type_name == "argument"]
+        refused([*words, *options, *(["--", *arguments] if arguments else [])], capsys)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "history", "export", "certificate"])
+def test_nonsense_in_options_of_a_good_run_is_one_line(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stored(tmp_path / "run", [0.1, 0.3])
+    good = {"report": ["run"], "compare": ["run", "run"], "history": ["."], "export": ["run", "--out", "x"]}
+    words = [command, *good.get(command, ["run", "0"])]
+    values = {"--names": "a,b,c", "--data": "no/such"}
+    texts = [param for param in COMMANDS[(command,)].params if param.param_type_name == "option" and not param.is_flag]
+    assert texts
+    for param in texts:
+        refused([*words, f"{param.opts[0]}={values.get(param.opts[0], '/no/such/place/é')}"], capsys)
+
+
+def test_quiet_leaves_results_and_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = log(tmp_path / "a.tsv", [0.1, 0.3])
+    words = ["export", str(path), "--to", "csv", "--out", str(tmp_path / "a.csv")]
+    assert run(words) == 0 and "wrote" in capsys.readouterr().err
+    for quiet in (["--quiet", *words], [*words, "--quiet"], [*words[:2], "-q", *words[2:]]):
+        assert run(quiet) == 0
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err) == ("", "")
+    assert run(["report", str(path), "--json", "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("{")
+    assert "got nothing there" in refused(["report", str(tmp_path / "no"), "-q"], capsys)
+    assert run(words) == 0 and "wrote" in capsys.readouterr().err  # it does not last
+
+
+def completed(*words: str) -> list[str]:
+    """What a shell is told for a line that ends in the last of these words."""
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_CERTUS_COMPLETE": "complete_bash"}
+    code = "from certus.cli.main import main; main()"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **asked}, check=False
+    )
+    return answer.stdout.split()
+
+
+def test_shells_complete_commands_and_options() -> None:
+    assert set(completed("certus", "certif")) == {"certify", "certificate"}
+    assert completed("certus", "compare", "--fail") == ["--fail-below"]
+
+
+def test_nothing_is_coloured_when_piped(tmp_path: Path) -> None:
+    path = log(tmp_path / "a.tsv", [0.1, 0.3])
+    lines = [["--help"], ["report", str(path), str(path)], ["compare", str(path), str(path)], ["zoo"]]
+    code = f"from certus.cli.main import run; raise SystemExit(max(run(words) for words in {lines!r}))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert b"best of its column" in answer.stdout and b"\x1b" not in answer.stdout + answer.stderr

@@ -1,0 +1,54 @@
+"""The noise of docs/extending.md keeps the contract of every noise, and its numbers are what its page says they are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from page_blocks import blocks
+from page_shell import ROOT, write
+from scipy.stats import kstest
+
+from certus import catalog
+from certus.contracts import Stream
+from certus.noise import Stretched
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
+import test_every_noise as contract
+
+SIGMA = 0.5
+
+
+@pytest.fixture
+def noise(tmp_path, monkeypatch):
+    (block,) = (block for block in blocks(ROOT / "docs" / "extending.md") if block.title == "certus/noise/laplace.py")
+    write(block, tmp_path, monkeypatch)
+    yield catalog.build("noise", "laplace", {"sigma": SIGMA})
+    sys.modules.pop("certus.noise.laplace", None)
+
+
+def test_it_keeps_the_contract(noise):
+    contract.test_a_noise_is_a_frozen_dataclass_of_plain_options(noise)
+    contract.test_draws_do_not_depend_on_batching(noise)
+    contract.test_draws_differ_between_draws_inputs_purposes_and_seeds(noise)
+    contract.test_radius_and_need_are_inverse_monotone_and_zero_at_one_half(noise)
+    contract.test_certify_and_predict_work_with_it(noise)
+
+
+def test_its_draws_and_those_of_training_have_its_distribution(noise):
+    out = torch.empty(2000, 25)
+    noise.fill(out, torch.zeros(25), Stream(0, 0, "test"), 0)
+    unit = noise.unit((50_000,), torch.Generator().manual_seed(0))
+    assert isinstance(noise, Stretched)
+    for drawn, sigma in ((out, SIGMA), (unit, 1.0)):
+        assert kstest(drawn.flatten().double().numpy(), "laplace", args=(0, sigma / 2**0.5)).pvalue > 1e-3
+
+
+def test_its_radius_is_that_of_a_half_space_along_an_axis(noise):
+    """P(ε₁ > −t) = 1 − e^(−t/b)/2 for a boundary at distance t: there the bound is tight."""
+    scale = SIGMA / 2**0.5
+    for distance in (0.01, 0.1, 0.5):
+        p = 1 - torch.tensor(-distance / scale, dtype=torch.float64).exp() / 2
+        assert float(noise.radius(p, 1 - p, 25)) == pytest.approx(distance, rel=1e-12)

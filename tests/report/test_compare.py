@@ -1,0 +1,164 @@
+"""Two runs on the same inputs: known radii give known differences, and runs that do not compare are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import ABSTAINED, WRONG, log, record, stored
+
+from certus.cli.main import run
+from certus.errors import OptionError, RunError
+from certus.report import _compare_words, _layout
+from certus.report.compare import compare, too_low
+from certus.runs.rows import Record
+
+REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "locuslab" / "certify"
+OURS: dict[str, Any] = {}
+
+OLD = record("old", [0.1, 0.6, WRONG, 0.3, ABSTAINED], OURS)
+NEW = record("new", [0.3, 0.2, 0.3, WRONG, ABSTAINED], OURS)
+
+
+def test_differences_are_those_of_the_inputs() -> None:
+    found = compare(OLD, NEW, [0.0, 0.25, 0.5])
+    assert [(c.gained, c.lost) for c in found.changes] == [(1, 1), (2, 2), (0, 1)]
+    assert [c.value for c in found.changes] == [0.0, 0.0, -0.2]
+    assert [(c.before.hits, c.after.hits) for c in found.changes] == [(3, 3), (2, 2), (1, 0)]
+    assert found.acr == pytest.approx((0.2, 0.16))
+    assert found.acr_change is not None and found.acr_change.value == pytest.approx(-0.04)
+    assert found.acr_change.low <= -0.04 <= found.acr_change.high
+    assert list(found.figures) == ["acr", "0", "0.25", "0.5"]
+
+
+def test_the_other_way_round_is_the_other_sign() -> None:
+    there, back = compare(OLD, NEW, [0.25, 0.5]), compare(NEW, OLD, [0.25, 0.5])
+    for one, other in zip(there.changes, back.changes, strict=True):
+        assert one.value == -other.value and one.p_value == other.p_value
+        assert tuple(one.interval) == pytest.approx((-other.interval.high, -other.interval.low), abs=1e-6)
+
+
+def test_a_run_against_itself_is_no_different() -> None:
+    found = compare(OLD, replace(OLD, name="again"))
+    assert all(change.value == 0.0 and change.p_value == 1.0 for change in found.changes)
+    assert found.acr_change == (0.0, 0.0, 0.0)
+    assert found.differs == ()
+
+
+def test_what_differs_besides_is_told() -> None:
+    other = record(
+        "new",
+        [0.3, 0.2, 0.3, WRONG, ABSTAINED],
+        {"noise": {"name": "gaussian", "sigma": 0.5}, "model_digest": "b" * 64},
+    )
+    assert compare(OLD, other).differs == ("model aaaaaaaa ≠ bbbbbbbb", "noise sigma 0.25 ≠ 0.5")
+
+
+def changed(name: str = "new", **changes: Any) -> Record:
+    return replace(NEW, name=name, **changes)
+
+
+def asked(**changes: Any) -> Record:
+    return record("new", [0.3, 0.2, 0.3, WRONG, ABSTAINED], changes)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (changed(rows=NEW.rows[:-1]), "be on the same inputs to be compared with old; got 4 inputs, 4 of 5"),
+        (changed(rows=NEW.rows[:-1]), "(new unfinished)"),
+        (changed(rows=tuple(replace(row, label=3) for row in NEW.rows)), "0 of 5 indices with the same label"),
+        (asked(data_digest="e" * 64), "be on the same data"),
+        (changed(kind="predict"), "hold certify results to be compared with old; got predict"),
+        (changed(norm="l1"), "have radii in l2 to be compared with old; got l1"),
+        (asked(sampling={"name": "spending", "radii": [0.5]}), "be asked for the largest radius"),
+        (asked(procedure={"name": "certify", "against": "labels"}), "test the class of its draws"),
+        (asked(preparation={"name": "per_input_sigma"}), "give certificates"),
+    ],
+)
+def test_runs_that_do_not_compare_are_refused_in_one_line(other: Record, said: str) -> None:
+    with pytest.raises(RunError, match="run new must ") as caught:
+        compare(OLD, other)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_log_compares_with_a_run_by_index_and_label() -> None:
+    assert compare(OLD, record("log", [0.3, 0.2, 0.3, WRONG, ABSTAINED])).figures["0.5"] == -0.2
+    with pytest.raises(RunError, match="same inputs"):
+        compare(OLD, record("log", [0.3, 0.2]))
+
+
+def test_predictions_compare_by_accuracy() -> None:
+    found = compare(replace(OLD, kind="predict"), changed(kind="predict"))
+    assert found.figures == {"accuracy": 0.0} and found.acr is None
+    assert _compare_words.as_json(found)["accuracy"]["only_first"] == 1
+    assert "accuracy %" in _layout.markdown(_compare_words.table(found))
+
+
+def test_limits_name_what_is_too_low() -> None:
+    found = compare(OLD, NEW, [0.25, 0.5])
+    assert too_low(found, {"acr": -0.05, "0.25": 0.0, "0.5": -0.21}) == []
+    assert too_low(found, {"acr": -0.03, "0.5": -0.1}) == [
+        "ACR changed by −0.040, allowed is −0.03",
+        "certified accuracy at 0.5 changed by −0.200, allowed is −0.1",
+    ]
+    with pytest.raises(OptionError, match=r"\(acr, 0\.25, 0\.5\); got '0\.75'"):
+        too_low(found, {"0.75": 0.0})
+
+
+def test_the_table_has_a_row_a_figure() -> None:
+    table = _compare_words.table(compare(OLD, NEW, [0.0, 0.5]))
+    assert table.names == ("ACR", "% at 0", "% at 0.5")
+    assert [column.head for column in table.columns] == [
+        "old", "new", "difference", "95 % interval", "lost", "gained", "p",
+    ]  # fmt: skip
+    assert [column.cells[2] for column in table.columns][:3] == ["20.0", "0.0", "−20.0"]
+    long = compare(replace(OLD, name="a/very/long/path/to/old"), NEW)
+    assert [column.head for column in _compare_words.table(long).columns][:2] == ["A", "B"]
+    assert "A is a/very/long/path/to/old, B is new" in _compare_words.table(long).notes
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    log(tmp_path / "old.tsv", [0.1, 0.6, WRONG, 0.3, ABSTAINED])
+    stored(tmp_path / "new", [0.3, 0.2, 0.3, WRONG, ABSTAINED])
+    return str(tmp_path / "old.tsv"), str(tmp_path / "new")
+
+
+def test_the_command_tells_and_fails_below(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", *pair, "--json", "--radii", "0.25", "--fail-below", "acr=-0.1,0.50=-0.3"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["certified_accuracy"]) == ["0.25", "0.5"] and told["failed"] == []
+    assert told["acr"]["difference"] == pytest.approx(-0.04)
+    assert run(["compare", *pair, "--tables", "md", "--fail-below", "0.5=-0.1"]) == 1
+    captured = capsys.readouterr()
+    assert (
+        captured.err == "certus: new is below old.tsv: certified accuracy at 0.5 changed by −0.200, allowed is −0.1\n"
+    )
+    assert "| % at 0.5 | 20.0 | 0.0 | −20.0 |" in captured.out
+
+
+@pytest.mark.parametrize(
+    "limit", ["", "acr", "acr=", "=1", "acr=x", "acr=nan", "-1=0", "nan=0", "inf=0", "0.5=1,0.50=2", "acr=1,", "acx=1"]
+)
+def test_limits_that_are_none_are_one_line(limit: str, pair: tuple[str, str], capsys: Any) -> None:
+    assert run(["compare", *pair, f"--fail-below={limit}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("certus: --fail-below must be acr, accuracy or radii")
+
+
+def test_published_logs_have_the_right_signs_and_other_data_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    cifar = REFERENCE / "cifar10" / "resnet110"
+    if not cifar.exists():
+        pytest.skip("the published logs are not here")
+    logs = [str(cifar / f"noise_{sigma}" / "test" / f"sigma_{sigma}") for sigma in ("0.25", "0.50")]
+    assert run(["compare", *logs, "--radii", "0.25,1", "--json"]) == 0
+    near, far = json.loads(capsys.readouterr().out)["certified_accuracy"].values()
+    assert near["difference"] == pytest.approx(-0.054) and near["interval"][1] < 0.0
+    assert far["difference"] == pytest.approx(0.234) and far["interval"][0] > 0.0
+    other = REFERENCE / "imagenet" / "resnet50" / "noise_0.50" / "test" / "sigma_0.50"
+    assert run(["compare", logs[1], str(other)]) == 2
+    assert "must be on the same inputs" in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""The gallery: chosen by rule, votes as counted, pictures of what was certified and of nothing else."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certus.contracts import Answer, Stream
+from certus.data import load
+from certus.noise.gaussian import Gaussian
+from certus.report.gallery import chosen, galleries, votes
+from certus.report.listing import outcome
+from certus.report.pictures import SIDE, album, uri
+from certus.runs.rows import Record, Row
+
+VOTES = (
+    Answer("guess", 9, ((9, 0, 0, 0),)),
+    Answer("test", 600, ((500, 60, 0, 40),)),
+    Answer("test", 400, ((400, 0, 0, 0),)),
+)
+
+
+def rows(correct: int, wrong: int, abstained: int) -> list[Row]:
+    made = [Row(i, 1, 1, 0.1 + i / 1000) for i in range(correct)]
+    made += [Row(1000 + i, 1, 0, 0.2 + i / 1000) for i in range(wrong)]
+    return made + [Row(2000 + i, 1, -1, 0.0) for i in range(abstained)]
+
+
+def count(found: list[Row]) -> tuple[int, int, int]:
+    kinds = [outcome(row) for row in found]
+    return kinds.count("correct"), kinds.count("wrong"), kinds.count("abstained")
+
+
+@pytest.mark.parametrize(
+    ("there", "taken"),
+    [
+        ((100, 100, 100), (20, 10, 10)),
+        ((100, 2, 0), (38, 2, 0)),
+        ((3, 100, 100), (3, 27, 10)),
+        ((5, 5, 5), (5, 5, 5)),
+        ((0, 0, 100), (0, 0, 40)),
+        ((100, 0, 0), (40, 0, 0)),
+    ],
+)
+def test_a_quarter_wrong_a_quarter_abstained_and_no_room_wasted(
+    there: tuple[int, int, int], taken: tuple[int, int, int]
+) -> None:
+    assert count(chosen(rows(*there), 40)) == taken
+
+
+def test_the_right_ones_span_all_radii_and_the_wrong_ones_are_the_surest() -> None:
+    found = chosen(rows(200, 50, 50), 40)
+    right = [row.radius for row in found if row.correct]
+    assert (max(right), min(right)) == (0.1 + 199 / 1000, 0.1)
+    assert max(np.diff(sorted(right))) < 0.02
+    assert min(row.radius for row in found if outcome(row) == "wrong") == 0.2 + 40 / 1000
+    assert [row.radius for row in found] == sorted((row.radius for row in found), reverse=True)
+
+
+def run(folder: Path, number: int = 6) -> Record:
+    x = np.random.default_rng(0).random((number, 3, 4, 4), dtype=np.float32)
+    np.savez(folder / "data.npz", x=x, y=np.zeros(number, dtype=np.int64))
+    inputs = load(str(folder / "data.npz"), skip=2)
+    made = tuple(Row(int(i), 0, 0, 0.5, 1009, answers=VOTES) for i in inputs.indices)
+    question = {
+        "data": str(folder / "data.npz"), "split": "test", "skip": 2, "max": -1, "data_digest": inputs.digest,
+        "noise": {"name": "gaussian", "sigma": 0.25}, "procedure": {"name": "certify"}, "seed": 3,
+    }  # fmt: skip
+    return Record("a", "certify", made, {"question": question})
+
+
+def pixels(address: str) -> np.ndarray:
+    from PIL import Image
+
+    head, body = address.split(",")
+    assert head == "data:image/png;base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(body))))
+
+
+def test_votes_are_those_that_decided(tmp_path: Path) -> None:
+    record = run(tmp_path)
+    bars = votes(record, record.rows[0])
+    assert [(bar.name, bar.shown, bar.right) for bar in bars] == [
+        ("0", "90.0", True), ("1", "6.0", False), ("3", "4.0", False),
+    ]  # fmt: skip
+    routed = {"question": {**record.settings["question"], "procedure": {"name": "route"}}}
+    assert votes(replace(record, settings=routed), record.rows[0]) == []
+
+
+def test_pictures_are_the_inputs_and_the_first_copy_that_voted(tmp_path: Path) -> None:
+    import torch
+
+    record = run(tmp_path)
+    (found,) = galleries([record])
+    assert found.reason is None and [item.row.index for item in found.items] == [0, 2, 4]
+    x = load(str(tmp_path / "data.npz")).tensor(2)
+    item = found.items[1]
+    assert item.picture is not None and item.noisy is not None
+    assert np.array_equal(pixels(item.picture), np.rint(x.numpy() * 255).astype(np.uint8).transpose(1, 2, 0))
+    noisy = torch.empty(1, 3, 4, 4)
+    Gaussian(0.25).fill(noisy, x, Stream(3, 2, "test"), 0)
+    shown = np.rint(noisy[0].clamp(0, 1).numpy() * 255).astype(np.uint8).transpose(1, 2, 0)
+    assert np.array_equal(pixels(item.noisy), shown)
+
+
+def test_an_input_with_its_own_level_is_shown_at_that_level(tmp_path: Path) -> None:
+    record = run(tmp_path)
+    pictures = album(record)
+    assert not isinstance(pictures, str)
+    quiet, loud = (pictures.noisy(replace(record.rows[0], sigma=sigma)) for sigma in (1e-6, 0.5))
+    assert quiet == pictures.original(record.rows[0]) != loud
+
+
+def test_other_data_are_not_shown(tmp_path: Path) -> None:
+    record = run(tmp_path)
+    np.savez(tmp_path / "data.npz", x=np.zeros((6, 3, 4, 4), dtype=np.float32), y=np.zeros(6, dtype=np.int64))
+    from certus.report import pictures
+
+    pictures._inputs.cache_clear()
+    (found,) = galleries([record])
+    assert found.reason == f"{tmp_path / 'data.npz'} is no longer what was certified: its hash differs"
+    assert all(item.picture is None and item.noisy is None and item.bars for item in found.items)
+    (tmp_path / "data.npz").unlink()
+    pictures._inputs.cache_clear()
+    assert "the data are not at hand" in str(galleries([record])[0].reason)
+
+
+def test_a_log_has_no_gallery_and_flat_inputs_no_pictures(tmp_path: Path) -> None:
+    assert galleries([Record("log", "certify", tuple(rows(3, 1, 1)))]) == []
+    record = run(tmp_path)
+    np.savez(tmp_path / "flat.npz", x=np.zeros((6, 8), dtype=np.float32), y=np.zeros(6, dtype=np.int64))
+    question = {**record.settings["question"], "data": str(tmp_path / "flat.npz")}
+    assert album(replace(record, settings={"question": question})) == "inputs of shape 8 are no pictures"
+
+
+def test_data_that_take_minutes_to_check_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("certus.report.pictures.LARGEST", 3 * 48 - 1)
+    assert "too many inputs" in str(album(run(tmp_path)))
+    monkeypatch.setattr("certus.report.pictures.LARGEST", 3 * 48)
+    assert not isinstance(album(run(tmp_path)), str)
+
+
+def test_large_inputs_become_small_pictures_with_noise_as_strong_as_it_is() -> None:
+    random = np.random.default_rng(0).random((1, 224, 224), dtype=np.float32)
+    small = pixels(uri(random))
+    assert max(small.shape) <= SIDE
+    assert abs(float(small.std()) / 255 - float(random.std())) < 0.01
+    assert uri(random) == uri(random)

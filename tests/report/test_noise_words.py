@@ -1,0 +1,39 @@
+"""Noises are named by their own letters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from certus.noise.discrete import Discrete
+from certus.noise.gaussian import Gaussian
+from certus.noise.gaussian_grid import GaussianGrid
+from certus.noise.splitting import Splitting
+from certus.noise.uniform import Uniform
+from certus.recipe import describe
+from certus.report.noise_words import noise_words
+from certus.runs.rows import Record, Row
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [
+        (Gaussian(0.25), "Gaussian noise, σ = 0.25"),
+        (GaussianGrid(0.5), "Gaussian noise in steps of 1/255, σ = 0.5"),
+        (Uniform(lam=0.5), "uniform noise, λ = 0.5 (σ = 0.2887)"),
+        (Splitting(lam=0.4), "splitting noise, λ = 0.4 (σ = 0.2309)"),
+        (Discrete(keep=0.8, values=2), "discrete noise, each coordinate kept with probability 0.8, of 2 values"),
+    ],
+)
+def test_kind_and_level(noise: Any, words: str) -> None:
+    assert noise_words(Record("a", "certify", (), {"question": {"noise": describe(noise)}})) == words
+
+
+def test_levels_of_inputs_and_logs() -> None:
+    settings = {"question": {"noise": {"name": "gaussian", "sigma": 0.25}}}
+    rows = (Row(0, 1, 1, 0.1, sigma=0.12), Row(1, 1, 1, 0.1, sigma=0.5))
+    assert noise_words(Record("a", "certify", rows, settings)) == (
+        "Gaussian noise, σ chosen for each input, 0.12 to 0.5"
+    )
+    assert noise_words(Record("a log", "certify", rows[:0])) == ""
