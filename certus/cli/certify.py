@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from certus.cli import _arithmetic as a
 from certus.cli import _memory as m
 from certus.cli import _options as o
 
@@ -19,6 +20,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
     sigma: o.AnySigma = None,
     noise: o.NoiseName = "gaussian",
+    arithmetic: a.Option = None,
     radius: Annotated[
         float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")
     ] = None,
@@ -76,6 +78,7 @@ def command(
 
     # Everything that can be refused is refused before anything is loaded or written.
     chosen, rest = o.noise_of(noise, sigma, set_)
+    a.check(arithmetic, chosen)
     scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
     procedure = Certify(n0, scheme, against)
     search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
@@ -84,9 +87,11 @@ def command(
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
-    print(f"certus: {o.say_noise(chosen)}: {scheme.check(chosen, 0)}", file=sys.stderr)
+    promise = scheme.check(chosen, 0)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
+    chosen = a.settled(chosen, arithmetic, inputs, out)
+    print(f"certus: {o.say_noise(chosen)}: {promise}", file=sys.stderr)
     prepared = o.prepare(model, inputs, engine, threads)
     parts = describe(chosen), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)

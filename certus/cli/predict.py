@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from certus.cli import _arithmetic as a
 from certus.cli import _memory as m
 from certus.cli import _options as o
 from certus.errors import OptionError
@@ -19,6 +20,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
     sigma: o.AnySigma = None,
     noise: o.NoiseName = "gaussian",
+    arithmetic: a.Option = None,
     n: Annotated[int, typer.Option("--n", "--N", help="Draws for each input.")] = 1000,
     alpha: o.Alpha = 0.001,
     skip: o.Skip = 1,
@@ -47,14 +49,16 @@ def command(
     chosen, unknown = o.noise_of(noise, sigma, set_)
     if unknown:
         raise OptionError(f"--set of predict must be an option of {noise} noise; got '{unknown[0]}'")
+    a.check(arithmetic, chosen)
     procedure = Predict(n, alpha)
     m.check(memory, None, memory is not None, chosen, False, "guess")
-    print(f"certus: {o.say_noise(chosen)}", file=sys.stderr)
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
+    chosen = a.settled(chosen, arithmetic, inputs, out)
+    print(f"certus: {o.say_noise(chosen)}", file=sys.stderr)
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(chosen), describe(procedure), None, seed)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)

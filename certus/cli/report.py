@@ -180,10 +180,17 @@ def _print_json(
 
     from certus.report import economy, metrics
     from certus.report._ensemble_json import as_json as compared
+    from certus.report.sections import memory_figures
 
     shown = {id(part.family.ensemble): compared(part) for part in kin}
+    kept = {id(one.run): {"memory": memory_figures.as_json(one, radii)} for one in memory_figures.beside(records)}
     objects = [
-        {**metrics.as_json(figure), **economy.as_json(run), "ensemble": shown.get(id(record))}
+        {
+            **metrics.as_json(figure),
+            **economy.as_json(run),
+            "ensemble": shown.get(id(record)),
+            **kept.get(id(record), {}),
+        }
         for record, figure, run in zip(records, found, economy.economies(records, radii), strict=True)
     ]
     answer = objects[0] if len(objects) == 1 else objects
@@ -194,6 +201,7 @@ def _print_text(
     records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
 ) -> None:
     from certus.report import _ensemble_words, economy, tables
+    from certus.report.sections import memory_figures
 
     console = _console()
     console.print(tables.text(found, console.width))
@@ -201,6 +209,9 @@ def _print_text(
         console.print(table)
     if kin:
         console.print(_ensemble_words.text(kin, console.width))
+    for one in memory_figures.beside(records):
+        for line in memory_figures.words(one):
+            console.print(f"{one.run.name}: {line}")
 
 
 def _console() -> Console:

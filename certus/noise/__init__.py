@@ -25,6 +25,9 @@ class Stretched(Protocol):
         """Noise of level 1 of this shape, for training; certificates have streams of their own."""
 
 
+EXACT = ("discrete", "gaussian_grid", "splitting")  # nothing is rounded that a network could read
+
+
 def described(noise: Any) -> dict[str, Any]:
     """A noise as plain values: the name of its file, and its options."""
     return {"name": type(noise).__module__.rsplit(".", 1)[-1], **dataclasses.asdict(noise)}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LARGEST = 3000.0  # qσ: thresholds reach to 9 of them on either side, and must fit 16 bits
-BITS = 17  # leading bits of a word that choose from the guide
+BITS = 18  # leading bits of a word that choose from the guide
 UNSURE = -(2**15)
 DIGITS = 60
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")

@@ -28,7 +28,7 @@ await large.close();
 
 const { page: wide } = await open(browser, report);
 await wide.locator(".bookmarks").evaluate((part) => { part.hidden = true; });
-await wide.locator(".gallery").first().evaluate((list) => [...list.children].slice(18).forEach((one) => one.remove()));
+await wide.locator(".gallery").first().evaluate((list) => [...list.children].slice(12).forEach((one) => one.remove()));
 await wide.locator("section:has(.gallery)").screenshot({ path: `${folder}/gallery.png` });
 await wide.close();
 

@@ -1,0 +1,64 @@
+"""Runs of `islands:score` with a memory, made without the command line; what the tests of that share."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import islands
+
+from certus.classifiers import digest, load
+from certus.classifiers.function import resolve
+from certus.data import load as load_data
+from certus.memory import Memory
+from certus.noise.gaussian import Gaussian
+from certus.preparation.per_input_sigma import PerInputSigma
+from certus.procedures.certify import Certify
+from certus.procedures.predict import Predict
+from certus.recipe import Means, Question, Recipe, describe
+from certus.runs.certify import carry_out
+from certus.runs.remember import Remember
+from certus.runs.store import read
+from certus.sampling.fixed import Fixed
+
+SEARCH = PerInputSigma(search="votes", draws=40, evaluations=400, low=0.01, high=0.2)
+
+
+def recipe_for(data: Path, predict: bool = False) -> tuple[Recipe, object]:
+    inputs, _ = load_data(str(data)), resolve("islands:score")
+    procedure = Predict(200, 0.05) if predict else Certify(50, Fixed(300, 0.05))
+    question = Question(
+        "islands:score", digest("islands:score"), str(data), "test", 1, -1, inputs.digest, len(inputs),
+        describe(Gaussian(0.02)), describe(procedure), 0, None if predict else describe(procedure.sampling),
+        preparation=None if predict else describe(SEARCH),
+    )  # fmt: skip
+    return Recipe(question, Means(64, "callable", "test")), inputs
+
+
+def make(folder: Path, data: Path, file: Path | None, order: str | None = "index", watcher=None, **options) -> None:
+    """A run; with a file, beside the memory in it, which is made if there is none. No order: nothing is added."""
+    recipe, inputs = recipe_for(data, **options)
+    if file is None:
+        carry_out(recipe, folder, inputs, load("islands:score"), watcher)
+        return
+    if not file.exists():
+        Memory.create(file, recipe.question.model_digest, "l2", inputs.shape).close()
+    with Memory.open(file, frozen=order is None) as memory:
+        alone = order is None and not options.get("predict")
+        remember = Remember(memory, str(file), order, alone)
+        carry_out(recipe, folder, inputs, load("islands:score"), watcher, None, remember)
+
+
+def rows(folder: Path) -> list[object]:
+    return [dataclasses.replace(row, seconds=None) for row in read(folder).rows]
+
+
+def regions(file: Path) -> list[tuple[object, ...]]:
+    """Everything that the memory holds, in order."""
+    with Memory.open(file, frozen=True) as memory:
+        store = memory._store
+        parts = store._connection.execute("SELECT id, label, radius, certified FROM regions ORDER BY id").fetchall()
+        return [(*part, store.vectors([part[0]]).tobytes()) for part in parts]
+
+
+write_data = islands.write_data
