@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from certus.contracts import ABSTAIN, Certificate, Evidence
     from certus.ensembles import Ensemble
     from certus.errors import CertusError
+    from certus.noise.discrete import Discrete
     from certus.noise.gaussian import Gaussian
+    from certus.noise.gaussian_grid import GaussianGrid
+    from certus.noise.splitting import Splitting
+    from certus.noise.uniform import Uniform
     from certus.smoothed import Smoothed
 
 __version__ = "0.1.0"
@@ -31,11 +35,15 @@ _HOME = {
     "Certificate": "certus.contracts",
     "CertusError": "certus.errors",
     "Denoised": "certus.classifiers.denoised",
+    "Discrete": "certus.noise.discrete",
     "Ensemble": "certus.ensembles",
     "Evidence": "certus.contracts",
     "Gaussian": "certus.noise.gaussian",
+    "GaussianGrid": "certus.noise.gaussian_grid",
     "Route": "certus.compositions",
     "Smoothed": "certus.smoothed",
+    "Splitting": "certus.noise.splitting",
+    "Uniform": "certus.noise.uniform",
     "load": "certus.classifiers",
 }
 

@@ -1,4 +1,4 @@
-"""Sound conversions of a radius from one norm to another.
+"""Sound conversions of a radius from one norm to another, and lengths compared in whole numbers.
 
 A ball of radius r in norm q lies inside the ball of radius R in norm p when r = R/d^max(0, 1/p − 1/q), since
 ‖δ‖_p ≤ d^max(0, 1/p − 1/q)·‖δ‖_q for δ of d coordinates, with equality for some δ: no larger r would do. So an l2
@@ -8,6 +8,8 @@ radius R is R/√d in l∞ and R in l1. Nothing follows from an l0 radius: a ste
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from fractions import Fraction
 
 from certus.contracts import Norm
 from certus.errors import OptionError, unknown
@@ -29,3 +31,20 @@ def converted(radius: float, held: Norm, wanted: Norm, dim: int) -> float:
         return radius
     # The step down is larger than what the power and the quotient can have rounded up.
     return max(0.0, radius / math.pow(dim, power) * (1 - 1e-15))
+
+
+def within(moved: Iterable[int], radius: float, norm: Norm, grid: int, closed: bool = False) -> bool:
+    """Whether a perturbation, in whole steps of 1/grid, is in the ball of this radius; nothing is rounded.
+
+    The ball is open, as certificates are: Σ(255δ)² < (255R)² in l2. In l0 and where `closed` the border belongs to it.
+    """
+    steps = [abs(int(step)) for step in moved]
+    if norm == "l0":
+        return sum(step > 0 for step in steps) <= radius
+    limit = Fraction(radius) * grid
+    length, most = {
+        "l1": (sum(steps), limit),
+        "l2": (sum(step * step for step in steps), limit * limit),
+        "linf": (max(steps, default=0), limit),
+    }[norm]
+    return length <= most if closed else length < most

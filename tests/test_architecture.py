@@ -72,7 +72,7 @@ ALLOWED = {
         "recipe",
     },
     "audit": {"bounds", "classifiers", "contracts", "data", "errors", "recipe", "runs", "streams", "zoo"},
-    "report": {"contracts", "data", "errors", "files", "noise", "recipe", "runs", "sampling"},
+    "report": {"contracts", "data", "errors", "files", "noise", "norms", "recipe", "runs", "sampling"},
     "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
     "compositions": {"classifiers", "contracts", "errors", "procedures", "recipe", "sampling", "smoothed"},
 }

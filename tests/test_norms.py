@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from certus.errors import OptionError
-from certus.norms import ORDERS, converted
+from certus.norms import ORDERS, converted, within
 
 PAIRS = [(held, wanted) for held in ORDERS for wanted in ORDERS]
 
@@ -37,3 +38,20 @@ def test_l0_radii_stay_what_they_are():
             converted(3.0, held, wanted, 10)
     with pytest.raises(OptionError, match="dim of a radius to convert must be at least 1; got 0"):
         converted(1.0, "l2", "linf", 0)
+
+
+def test_lengths_are_compared_in_whole_numbers():
+    """3-4-5: at radius 5/255 exactly on the border, and just inside the next float; floats cannot tell."""
+    border = 5 / 255
+    inside = math.nextafter(border, 1.0)
+    for norm, moved in (("l2", [3, -4, 0]), ("l1", [2, -3]), ("linf", [5, -4])):
+        # 5/255 as a float lies below or above the true quotient: the comparison is with the float, exactly.
+        assert within(moved, border, norm, 255) == (Fraction(border) > Fraction(5, 255))
+        assert within(moved, inside, norm, 255) and not within(moved, math.nextafter(border, 0.0), norm, 255)
+    assert not within([3, 4], 5.0, "l2", 1) and within([3, 4], 5.0, "l2", 1, closed=True)
+    assert within([7, 0, -9], 2.0, "l0", 255) and not within([7, 1, -9], 2.0, "l0", 255)
+    assert within([], 0.1, "linf", 255) and not within([0, 0], 0.0, "l2", 255)
+
+
+def test_huge_perturbations_do_not_overflow():
+    assert not within([255] * 10**5, 255.0, "l2", 1) and within([255] * 100, 2551.0, "l2", 1)

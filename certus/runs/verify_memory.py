@@ -2,8 +2,9 @@
 
 Nothing of `certus.memory` is used. The memory's file is read as a plain database, every region is held against every
 input (a product of matrices rules out, exactly rounded sums decide), and the rule is written down again, without its
-margins: an answer may lie below the rule's by RELATIVE, never above. Each row is replayed against the regions that were
-there when it was settled; its promise is then held against all that are there now.
+margins: an answer may lie below the rule's by RELATIVE of the lengths it came from, never above, and on the edge of a
+region either side is accepted. Each row is replayed against the regions that were there when it was settled; its
+promise is then held against all that are there now.
 """
 
 from __future__ import annotations
@@ -62,9 +63,16 @@ def replay_memory(record: Record, inputs: Inputs, place: str | None, seed: int) 
     return problems
 
 
-def rule(label: int, radius: float, near: Sequence[Near], edge: float = 0.0) -> Answer:
-    """METHODS, section 5; `edge` moves the edges of all regions by a share of their radius."""
-    homes = [ball for ball in near if ball.distance < ball.radius * (1 + edge)]
+def rules(label: int, radius: float, near: Sequence[Near]) -> list[Answer]:
+    """What the rule says; more than one answer where the input lies on the edge of a region."""
+    sure = [ball for ball in near if ball.distance < ball.radius * (1 - RELATIVE)]
+    edge = [ball for ball in near if ball not in sure and ball.distance < ball.radius * (1 + RELATIVE)]
+    sides = [list[Near](), *([ball for ball in edge if ball.label == one] for one in {ball.label for ball in edge})]
+    return [rule(label, radius, near, [*sure, *more]) for more in sides]
+
+
+def rule(label: int, radius: float, near: Sequence[Near], homes: Sequence[Near]) -> Answer:
+    """METHODS, section 5, for an input that lies in these homes."""
     left = max((ball.radius - ball.distance for ball in homes), default=0.0)
     if homes and homes[0].label != label:
         return Answer(homes[0].label, max(0.0, left), None if label == ABSTAIN else "switched")
@@ -76,15 +84,16 @@ def rule(label: int, radius: float, near: Sequence[Near], edge: float = 0.0) -> 
 def _check(row: Row, near: Sequence[Near], keeper: Keeper) -> list[str]:
     """One row against the regions of its time, and its promise against those of now."""
     if row.settled is None:  # drawn, because the memory had no answer
-        home = rule(ABSTAIN, 0.0, [ball for ball in near if ball.number <= (keeper.regions or 0)], -RELATIVE)
-        return [] if home.label == ABSTAIN else ["it was drawn, though it lies in a region"]
+        there = [ball for ball in near if ball.number <= (keeper.regions or 0)]
+        outside = any(answer.label == ABSTAIN for answer in rules(ABSTAIN, 0.0, there))
+        return [] if outside else ["it was drawn, though it lies in a region"]
     settled = row.settled
     earlier = [ball for ball in near if ball.number <= settled.seen]
     said = Answer(row.predicted, row.radius, settled.conflict)
-    rules = [rule(settled.predicted, settled.radius, earlier, edge) for edge in (-RELATIVE, RELATIVE)]
+    answers = rules(settled.predicted, settled.radius, earlier)
     problems = []
-    if not any(_agree(said, answer, settled.radius) for answer in rules):
-        expected = ", ".join(map(str, rules[0]))
+    if not any(_agree(said, answer, settled.radius, earlier) for answer in answers):
+        expected = ", ".join(map(str, answers[0]))
         problems.append(f"the memory's rule gives {expected}; the row says {', '.join(map(str, said))}")
     if keeper.order is None and (row.draws, *settled) != (0, ABSTAIN, 0.0, None, settled.by, False, keeper.regions):
         problems.append(f"it must be answered from {keeper.regions} regions that no longer change, without a draw")
@@ -97,11 +106,11 @@ def _check(row: Row, near: Sequence[Near], keeper: Keeper) -> list[str]:
     return problems + [f"region {number} of another label reaches into its ball" for number in others if row.radius > 0]
 
 
-def _agree(said: Answer, rule: Answer, scale: float) -> bool:
+def _agree(said: Answer, rule: Answer, radius: float, near: Sequence[Near]) -> bool:
     """Equal, but that the memory's margins make a radius smaller, and may call that shrunk."""
-    slack = RELATIVE * max(scale, rule.radius, 1e-300)
+    slack = RELATIVE * max([radius, 1e-300, *(ball.radius + ball.distance for ball in near)])
     close = rule.radius - slack <= said.radius <= rule.radius
-    return said.label == rule.label and close and (said.conflict == rule.conflict or abs(scale - rule.radius) <= slack)
+    return said.label == rule.label and close and (said.conflict == rule.conflict or abs(radius - rule.radius) <= slack)
 
 
 def _own(ball: Near, row: Row) -> bool:

@@ -216,3 +216,13 @@ def test_a_composition_is_checked_as_far_as_it_can_be(honest, capsys):
     change("UPDATE certificates SET radius = radius + 0.01 WHERE idx = 8", folder="routed")
     assert audited(capsys, folder="routed")[0] == 1
     assert run(["audit", "routed", "--radii", "0.5"]) == 2
+
+
+@pytest.mark.study
+def test_nothing_is_found_in_two_hundred_honest_digits(place, capsys):
+    words = "--data digits --arch digits_cnn --sigma 0.25 --epochs 15 --schedule one_cycle --threads 1 --out net"
+    assert run(["train", *words.split()]) == 0
+    words = "--data digits --max 200 --sigma 0.25 --n 10000 --threads 1 --out run"
+    assert run(["certify", "net", *words.split()]) == 0
+    code, checks, _ = audited(capsys, "--inputs", -1, "--threads", 1)
+    assert code == 0 and checks["attack"]["trials"] > 180 and checks["attack"]["excused"] == []

@@ -49,6 +49,12 @@ def test_commands_can_be_given_and_python_compiles(page):
                     parse(text)
 
 
+def test_links_and_pictures_of_the_readme_are_there():
+    text = (ROOT / "README.md").read_text()
+    targets = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
+    assert len(targets) > 20 and [target for target in targets if not (ROOT / target).exists()] == []
+
+
 @every_page
 def test_what_is_not_run_says_why(page):
     for block in blocks(page):

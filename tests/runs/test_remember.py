@@ -197,9 +197,10 @@ def test_a_row_without_draws_is_never_stored_without_its_answer(tmp_path, data, 
         remember = Remember(memory, "m", None, True)
         store.belong(remember.keeper)
         store._waiting.append(dataclasses.replace(remember.answer(0, 1, inputs.tensor(0)), seconds=0.0))
-        monkeypatch.setattr("certus.runs.later.write_settlements", lambda *_: (_ for _ in ()).throw(StopError))
-        with pytest.raises(StopError):
-            store.commit()
+        with monkeypatch.context() as patch:
+            patch.setattr("certus.runs.later.write_settlements", lambda *_: (_ for _ in ()).throw(StopError))
+            with pytest.raises(StopError):
+                store.commit()
         store._waiting.clear()
     assert read(tmp_path / "run").rows == ()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from certus.runs.rows import Record
 
-ORDER: tuple[str, ...] = ("memory", "aces", "route")
+ORDER: tuple[str, ...] = ("norms", "memory", "aces", "route")
 
 
 def sections(records: Sequence[Record], radii: Sequence[float]) -> Iterator[str]:
