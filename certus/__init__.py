@@ -48,8 +48,8 @@ _HOME = {
 }
 
 __all__ = [
-    "ABSTAIN", "Aces", "Certificate", "CertusError", "Denoised", "Ensemble", "Evidence", "Gaussian", "Route",
-    "Smoothed", "load",
+    "ABSTAIN", "Aces", "Certificate", "CertusError", "Denoised", "Discrete", "Ensemble", "Evidence", "Gaussian",
+    "GaussianGrid", "Route", "Smoothed", "Splitting", "Uniform", "load",
 ]  # fmt: skip
 
 

@@ -140,11 +140,11 @@ def show(options):
     print(f"\n{aces.note(whole)}")
     first = shortened(record)
     entropy = replace(of_record(first, model=home / "aces/model"), name="entropy")
-    singles = [
-        single(read(home / f"{Path(model).name}-at-{level}"))
-        for model in [options.certify, *options.networks]
-        for level in options.levels.split(",")
-    ]
+    groups = []
+    for model in [options.certify, *options.networks]:
+        runs = [(level, read(home / f"{Path(model).name}-at-{level}")) for level in options.levels.split(",")]
+        groups.append((f"{Path(model).name} at σ", {level: single(record) for level, record in runs}))
+    singles = [one for _, members in groups for one in members.values()]
     against_singles(entropy, singles, f"{Path(options.certify).name}-at-{options.sigma}", n)
     etas = options.etas.split(",") if options.etas else []
     networks = [
@@ -152,8 +152,11 @@ def show(options):
     ]
     against_selectors([entropy, *networks], singles, n)
     on_holdout(whole, of_record(read(home / "holdout"), model=home / "holdout/model"))
+    points = [
+        aces_plots.Group(name, [replace(one, name=level) for level, one in members.items()]) for name, members in groups
+    ]
     for name, radius in (("frontier", None), ("at-radius", options.radius)):
-        for path in plots.save(aces_plots.frontier([entropy, *networks], singles, radius), home / f"{name}.svg"):
+        for path in plots.save(aces_plots.frontier([entropy, *networks], points, radius), home / f"{name}.svg"):
             print(f"wrote {path}")
 
 

@@ -45,40 +45,18 @@ def train(options, folder, epochs, *words):
     config = folder / "config.json"
     if config.exists() and json.loads(config.read_bytes())["epoch"] == epochs:
         return
-    shape = ["--arch", f"dncnn{options.depth}", "--set", f"width={options.width}", "--batch", 128]
-    given = [
-        "--data",
-        options.data,
-        "--labels",
-        subset(options),
-        "--sigma",
-        options.sigma,
-        "--threads",
-        options.threads,
-    ]
-    rate = ["--schedule", "one_cycle", "--epochs", epochs]
-    certus("train", *shape, *given, *rate, *words, "--out", folder)
+    network = f"--arch dncnn{options.depth} --set width={options.width} --sigma {options.sigma}".split()
+    pace = f"--schedule one_cycle --epochs {epochs} --batch 128 --threads {options.threads}".split()
+    certus("train", "--data", options.data, "--labels", subset(options), *network, *pace, *words, "--out", folder)
 
 
 def denoiser(options, seed):
     """A denoiser trained in both ways."""
     first, second = (options.out / f"{name}-{seed}" for name in ("squares", "stable"))
-    train(options, first, options.epochs[0], "--objective", "denoise", "--seed", seed, "--lr", 0.3, "--clip", 0.1)
-    frozen = ["--set", f"classifier={options.clean}", "--from", first]
-    train(
-        options,
-        second,
-        options.epochs[1],
-        "--objective",
-        "stability",
-        *frozen,
-        "--seed",
-        seed,
-        "--lr",
-        0.02,
-        "--clip",
-        1,
-    )
+    words = f"--objective denoise --seed {seed} --lr 4 --clip 0.05".split()
+    train(options, first, options.epochs[0], *words)
+    words = f"--objective stability --seed {seed} --lr 0.02 --clip 1".split()
+    train(options, second, options.epochs[1], *words, "--set", f"classifier={options.clean}", "--from", first)
     return second
 
 

@@ -2,9 +2,10 @@
 
     python studies/norms.py [--arms l1,l0] [--epochs 10] [--skip 20] [--n 10000] [--out FOLDER]
 
-For each noise three lenets (seeds 0, 1, 2) are trained under it by plain cross-entropy, one thread, one-cycle epochs, and
-certified together with the mean of their scores: every noisy input is made once and shown to all of them. Each model
-has a run of its own in FOLDER, which `certus verify` and `certus report` take; a stopped study goes on where it was.
+For each noise three lenets (seeds 0, 1, 2) are trained under it by plain cross-entropy, one thread, one-cycle epochs,
+and certified together with the mean of their scores: every noisy input is made once and shown to all of them. Each
+model has a run of its own in FOLDER, which `certus verify` and `certus report` take; a stopped study goes on where it
+was.
 The table ends with the published figures of Horváth et al. (ICLR 2022, Tables 17 and 19; other networks and, in l1,
 CIFAR-10): what to hold against them is the step from one network to three.
 """

@@ -43,8 +43,8 @@ def unbeaten(found: Sequence[Line], points: Sequence[Point], radius: float | Non
     """Single networks that no threshold is as good as, in natural accuracy and in ACR (or in accuracy at a radius)."""
 
     def beaten(one: Point) -> bool:
-        value = one.acr if radius is None else one.certified.value
-        return any(line.natural.value >= one.natural.value and height(line, radius) >= value for line in found)
+        least, value = one.natural.value, _height(one, radius)
+        return any(line.natural.value >= least and height(line, radius) >= value for line in found)
 
     return [one for one in points if not beaten(one)]
 
@@ -55,18 +55,35 @@ def height(line: Line, radius: float | None) -> float:
 
 
 def verdict(found: Sequence[Line], points: Sequence[Point], radius: float | None = None) -> str:
-    """Whether the composition does better than single networks, and than which it does not."""
+    """Whether the composition does better than single networks, and than which it does not.
+
+    Those beyond its end are told apart: a frontier stops at its own certified network, and another one goes further.
+    """
     what = "ACR" if radius is None else f"certified accuracy at {radius_name(radius)}"
-    free = unbeaten(found, points, radius)
-    if not free:
-        whom = "the single network" if len(points) == 1 else f"each of the {len(points)} single networks"
-        return f"for {whom} some threshold is as accurate and has as much {what}"
-    named = ", ".join(
+    free, most = unbeaten(found, points, radius), max(height(line, radius) for line in found)
+    beyond = [one for one in free if _height(one, radius) > most]
+    within = [one for one in free if one not in beyond]
+    said = [f"more {what} than any threshold has: {_named(beyond, radius)}"] if beyond else []
+    if within:
+        said.insert(0, f"no threshold is as good in both natural accuracy and {what} as {_named(within, radius)}")
+    elif len(beyond) < len(points):
+        rest = len(points) - len(beyond)
+        others = " other" if beyond else ""
+        whom = f"the{others} single network" if rest == 1 else f"each of the {rest}{others} single networks"
+        said.insert(0, f"for {whom} some threshold is as accurate and has as much {what}")
+    return "; ".join(said)
+
+
+def _height(one: Point, radius: float | None) -> float:
+    return one.acr if radius is None else one.certified.value
+
+
+def _named(points: Sequence[Point], radius: float | None) -> str:
+    return ", ".join(
         f"{one.name} ({percent(one.natural)} %, "
         f"{decimal(one.acr) if radius is None else percent(one.certified) + ' %'})"
-        for one in free
+        for one in points
     )
-    return f"no threshold is as good in both natural accuracy and {what} as {named}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,15 +23,23 @@ if TYPE_CHECKING:
 
 Size = tuple[float, float]
 WIDE, LOW = (6.4, 4.2), (6.4, 3.6)
+NAMES: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 7.5, "color": INK}  # of points
 SHOWN = (0.1, 0.2, 0.3, 0.5, 0.8)  # thresholds whose selection radii are drawn
+
+
+class Group(NamedTuple):
+    """Single networks that share a colour: several are joined, and named one by one in the picture."""
+
+    name: str
+    members: Sequence[Single]
 
 
 def save_all(folder: Path, parts: Parts, radius: float, singles: Sequence[Single] = ()) -> list[Path]:
     """Every picture that these components have, as SVG and PNG."""
-    every = parts.at(parts.thetas)
+    every, groups = parts.at(parts.thetas), [Group(one.name, [one]) for one in singles]
     figures = {
-        "frontier": frontier([parts], singles),
-        "at-radius": frontier([parts], singles, radius),
+        "frontier": frontier([parts], groups),
+        "at-radius": frontier([parts], groups, radius),
         "selection": selection_figure(parts.at([theta for theta in SHOWN if theta in parts.thetas]), parts),
     }
     if parts.doubt is not None:
@@ -42,7 +50,7 @@ def save_all(folder: Path, parts: Parts, radius: float, singles: Sequence[Single
 
 
 def frontier(
-    shown: Sequence[Parts], singles: Sequence[Single] = (), radius: float | None = None, size: Size = WIDE
+    shown: Sequence[Parts], groups: Sequence[Group] = (), radius: float | None = None, size: Size = WIDE
 ) -> Figure:
     """ACR, or certified accuracy at a radius, over natural accuracy; single smoothed networks are points."""
     norm = NORMS.get(str(shown[0].settings.get("norm")), "")
@@ -50,18 +58,17 @@ def frontier(
     figure, axes = canvas(size, "natural accuracy", up)
     every = [lines(parts.at(parts.thetas), [radius or 0.0]) for parts in shown]
     room = 0.04 * max(1e-9, *(height(line, radius) for found in every for line in found))
-    named: list[float] = []  # heights of names; closer than that they would overlap
+    named: list[float] = []  # heights of the first frontier's names; closer than that they would overlap
     for number, (parts, found) in enumerate(zip(shown, every, strict=True)):
         colour = PALETTE[number % len(PALETTE)]
         corners = [(line.natural.value, height(line, radius)) for line in found]
         axes.plot(*zip(*corners, strict=True), color=colour, linewidth=1.9, label=_shown(parts.name))
         for line, place in list(zip(found, corners, strict=True))[:: max(1, len(found) // 10)]:
             axes.plot(*place, "o", color=colour, markersize=4)
-            if all(abs(place[1] - other) > room for other in named):
-                words: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 7.5, "color": INK}
-                axes.annotate(f"{line.theta:.1f}", place, **words)
+            if number == 0 and all(abs(place[1] - other) > room for other in named):
+                axes.annotate(f"{line.theta:.1f}", place, **NAMES)
                 named.append(place[1])
-    _points(axes, singles, radius, first=len(shown))
+    _points(axes, groups, radius, first=len(shown))
     if radius is None:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
@@ -71,11 +78,14 @@ def frontier(
     return figure
 
 
-def _points(axes: Axes, singles: Sequence[Single], radius: float | None, first: int) -> None:
-    for number, one in enumerate(point(one, radius or 0.0) for one in singles):
-        value = one.acr if radius is None else one.certified.value
-        axes.plot(one.natural.value, value, MARKERS[number % len(MARKERS)], markersize=7, linestyle="none",
-                  color=PALETTE[(first + number) % len(PALETTE)], label=_shown(one.name))  # fmt: skip
+def _points(axes: Axes, groups: Sequence[Group], radius: float | None, first: int) -> None:
+    for number, group in enumerate(groups):
+        points = [point(one, radius or 0.0) for one in group.members]
+        places = [(one.natural.value, one.acr if radius is None else one.certified.value) for one in points]
+        axes.plot(*zip(*places, strict=True), MARKERS[number % len(MARKERS)], markersize=6, linestyle=":", linewidth=1,
+                  color=PALETTE[(first + number) % len(PALETTE)], label=_shown(group.name))  # fmt: skip
+        for one, place in zip(points, places, strict=True) if len(points) > 1 else ():
+            axes.annotate(one.name, place, **NAMES)
 
 
 def entropy_figure(parts: Parts, combined: Combined, radius: float, size: Size = LOW) -> Figure:

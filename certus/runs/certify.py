@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certus.contracts import Certificate, Classifier, Draw, Job, Noise, Outcome, Source, Steps, Stream
+from certus.contracts import Certificate, Classifier, Draw, Job, Noise, Outcome, Source, Steps, Stream, batch_rows
 from certus.data import Inputs
 from certus.engine.local import Local
-from certus.engine.settle import classes
+from certus.engine.settle import FixedShape, classes
 from certus.errors import DataError, ModelError
 from certus.noise._silence import Silence
 from certus.recipe import Question, Recipe, build, build_procedure
@@ -56,7 +56,8 @@ def carry_out(
     watcher = watcher or Watcher()
     question, means = recipe.question, recipe.means
     procedure = build_procedure(question)
-    source, prepare = Source(classifier, build("noise", question.noise)), prepared_by(question, inputs.tensor(0))
+    source = Source(classifier, build("noise", question.noise))
+    prepare = prepared_by(question, inputs.tensor(0), classifier)
     if getattr(procedure, "labelled", True):
         _refuse_labels(_base(classifier), inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
@@ -127,16 +128,21 @@ def _elsewhere(
 Prepare = Callable[[Noise, "Tensor", Sequence[Stream]], Sequence[Noise]]
 
 
-def prepared_by(question: Question, example: Tensor) -> Prepare | None:
-    """What chooses each input's noise, with a copy of the model that has gradients; None where all have the same."""
+def prepared_by(question: Question, example: Tensor, classifier: Classifier) -> Prepare | None:
+    """What chooses each input's noise; None where all have the same.
+
+    It asks the classifier, in small batches, or where it needs gradients a copy of the model that has them.
+    """
     if question.preparation is None:
         return None
     from certus.classifiers import differentiable, load
 
     part = build("preparation", question.preparation)
     part.check(build("noise", question.noise))
-    loaded = load(question.model)
-    network = differentiable(loaded, example) if part.search == "ascent" else loaded
+    if part.search == "ascent":
+        network = differentiable(load(question.model), example)
+    else:
+        network = FixedShape(classifier, getattr(classifier, "rows", None) or batch_rows(example.shape))
     return lambda noise, x, streams: list(part(network, noise, x, streams))
 
 

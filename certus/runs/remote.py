@@ -92,7 +92,7 @@ class Answering:
         self.source = Source(prepared.classifier, build("noise", question.noise))
         self.engine = Local(recipe.means.batch, question.seed, workers=prepared.workers, notes=notes)
         self.notes = self.engine.notes
-        self.prepare, self.seed = prepared_by(question, example), question.seed
+        self.prepare, self.seed = prepared_by(question, example, prepared.classifier), question.seed
 
     def run(self, items: Sequence[tuple[int, Payload]], advance: Callable[[int], None]) -> Iterator[Outcome]:
         import torch

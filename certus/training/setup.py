@@ -105,7 +105,8 @@ def require_noise(settings: Settings, objective: Objective, example: Tensor) -> 
     norms = getattr(objective, "NORMS", (noise.norm,))
     if noise.norm not in norms:
         raise OptionError(
-            f"noise of {settings.objective} must be one of norm {' or '.join(norms)}; got {settings.noise} ({noise.norm})"
+            f"noise of {settings.objective} must be one of norm {' or '.join(norms)}; "
+            f"got {settings.noise} ({noise.norm})"
         )
     if settings.sigma_per_example and not isinstance(noise, Stretched):
         raise OptionError(f"noise of sigma_per_example must be gaussian or uniform; got {settings.noise}")

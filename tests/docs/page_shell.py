@@ -23,6 +23,7 @@ from page_blocks import Block
 from certus.cli.main import app, run
 
 ROOT = Path(__file__).parents[2]
+COMMAND = typer.main.get_command(app)
 PLACEHOLDERS = ("…", "...")
 EXIT = re.compile(r"# exits (\d+)")  # a command that is meant to be refused says so
 READING = ("ls", "cat", "head")
@@ -57,7 +58,7 @@ def parse(line: str) -> None:
 def _parse_certus(arguments: list[str]) -> None:
     """Down to the command that is meant, and its options and values as they would be taken."""
     given = [word for word in arguments if word not in PLACEHOLDERS]
-    command = typer.main.get_command(app)
+    command = COMMAND
     context = command.make_context("certus", given)
     try:
         while isinstance(command, typer.core.TyperGroup) and (left := [*context._protected_args, *context.args]):

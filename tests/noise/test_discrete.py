@@ -57,6 +57,37 @@ def test_the_recursion_equals_the_enumeration_in_any_dimension(stay, other, othe
             assert enumerated(x, moved, values, stay, other) == needed(stay, other, others, radius)
 
 
+def counted(stay, other, others, radius, d):
+    """The need from counts of regions, as Lee et al. compute it: how many z differ from x in u and from x′ in v of d.
+
+    Of the `radius` coordinates where x and x′ differ, z has `mine` of x's values, `theirs` of x′'s and others in the
+    rest; of those where they agree, `changed` are neither's. Every number is whole.
+    """
+    regions = {}
+    for mine in range(radius + 1):
+        for theirs in range(radius - mine + 1):
+            ways = math.comb(radius, mine) * math.comb(radius - mine, theirs) * (others - 1) ** (radius - mine - theirs)
+            for changed in range(d - radius + 1):
+                u, v = radius - mine + changed, radius - theirs + changed
+                more = ways * math.comb(d - radius, changed) * others**changed
+                regions[u, v] = regions.get((u, v), 0) + more
+    total = (stay + others * other) ** d
+    left, taken = Fraction(total, 2), Fraction(0)
+    # z that differs from x in u coordinates has weight stay^(d−u)·other^u there.
+    for (u, v), size in sorted(regions.items(), key=lambda item: item[0][1] - item[0][0], reverse=True):
+        here, there = (size * stay ** (d - far) * other**far for far in (u, v))
+        part = min(Fraction(1), left / there) if there else Fraction(1)
+        taken, left = taken + part * here, left - part * there
+    return taken / total
+
+
+@pytest.mark.parametrize(("stay", "other", "others"), [(4, 1, 1), (3, 1, 3), (255, 4, 255)])
+def test_counts_of_regions_give_the_same_need_in_every_dimension(stay, other, others):
+    for radius in range(1, 7):
+        for d in (radius, radius + 1, 9, 24):
+            assert counted(stay, other, others, radius, d) == needed(stay, other, others, radius)
+
+
 @pytest.mark.parametrize(("stay", "other", "others", "d"), [(4, 1, 1, 3), (3, 1, 2, 2), (2, 1, 1, 4)])
 def test_no_classifier_that_has_what_is_needed_loses_its_majority(stay, other, others, d):
     """Every set of noisy inputs, that is every classifier: 256, 512 and 65 536 of them."""

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from low_bits import coarse
 from scipy.special import ndtr, ndtri
 from scipy.stats import chisquare
 
@@ -94,10 +95,20 @@ def test_radius_is_that_of_gaussian_noise_less_the_error_of_the_sampler():
     assert math.isfinite(float(GaussianGrid(0.25).radius(certain, 1 - certain, 3072)))
 
 
-def coarse(z):
-    """Class 1 where every coordinate is a multiple of 2⁻²⁵: after 0.8 + ε it always is, after 0 + ε it seldom is."""
-    whole = (z.double() * 2**25 == torch.round(z.double() * 2**25)).flatten(1).all(1).double()
-    return torch.stack([0.5 - whole, whole - 0.5], dim=1)
+@pytest.mark.parametrize("sigma", [0.12, 0.25, 1.0])
+def test_a_half_space_across_one_axis_attains_the_bound(sigma):
+    """The class of all x with 255·x ≤ c has P(K ≤ c) at 0: its radius is c + ½ steps, and there it ends.
+
+    c steps away the class keeps the majority, c + 1 steps away it has lost it.
+    """
+    noise, q = GaussianGrid(sigma), 255
+    for c in (0, 1, 10, int(2 * sigma * q)):
+        p = 1 - lower_tail(c, sigma, q)
+        top = torch.tensor(float(p), dtype=torch.float64)
+        steps = float(noise.radius(top, 1 - top, 1)) * q
+        assert steps == pytest.approx(c + 0.5, abs=1e-9)
+        assert 1 - lower_tail(0, sigma, q) > Decimal("0.5") > lower_tail(0, sigma, q)  # P(K ≤ 0) and P(K ≤ −1)
+        assert noise.need((c + 0.5) / q, 1) == pytest.approx(float(p), rel=1e-12)
 
 
 def test_a_classifier_that_reads_the_last_bits_betrays_float_noise_and_not_whole_numbers():

@@ -42,8 +42,13 @@ def test_who_is_beaten_by_hand():
     # At radius 0.5 the composition certifies one input at θ = 0.5 and two at θ = 1.
     assert [one.certified.hits for one in points] == [2, 1, 1, 1]
     assert unbeaten(found, points, 0.5) == []
-    free = "robust (25.0 %, 0.500), between (75.0 %, 0.300)"
-    assert verdict(found, points) == f"no threshold is as good in both natural accuracy and ACR as {free}"
+    worse_than, further = "between (75.0 %, 0.300)", "more ACR than any threshold has: robust (25.0 %, 0.500)"
+    assert verdict(found, points) == (
+        f"no threshold is as good in both natural accuracy and ACR as {worse_than}; {further}"
+    )
+    others = "for each of the 2 other single networks some threshold is as accurate and has as much ACR"
+    assert verdict(found, points[:3]) == f"{others}; {further}"
+    assert verdict(found, points[2:3]) == further
     assert verdict(found, points, 0.5).startswith("for each of the 4 single networks some threshold is as accurate")
     assert verdict(found, points[:1]) == "for the single network some threshold is as accurate and has as much ACR"
 

@@ -64,6 +64,9 @@ def test_the_table_is_that_of_combine_and_marks_the_runs_own_threshold(place):
     assert shown[4][0] == "0.37 this run’s rows" and sum("this run" in row[0] for row in shown) == 1
     assert [[row[0].split()[0], *row[1:]] for row in shown] == expected
     assert "Natural accuracy: prediction with 100 draws" in html
+    reached = section(records(place, "entropy"), [*RADII, 40.0])
+    assert cells(reached) == shown and ">40</th>" not in reached  # other runs of a page may go further
+    assert ">40</th>" in section(records(place, "entropy"), [40.0])
     assert html.count("<figure>") == 4 and html.count("<svg") == 4
     ids = re.findall(r'\bid="([^"]*)"', html)
     assert len(ids) == len(set(ids))
@@ -72,12 +75,14 @@ def test_the_table_is_that_of_combine_and_marks_the_runs_own_threshold(place):
 def test_single_networks_are_those_on_the_same_inputs(place):
     names = ("entropy", "narrow", "own", "elsewhere", "asked")
     html = section(records(place, *names), default_radii(records(place, *names)))
-    assert "narrow</text>" in html and "own</text>" in html
+    # One network at two levels is one group, its points named by them; alone it has the name of its run.
+    assert html.count("switches:steep at noise levels</text>") == 2 and ">0.12</text>" in html
+    assert "narrow</text>" in section(records(place, "entropy", "narrow", "elsewhere", "asked"), RADII)
     assert "elsewhere</text>" not in html and "asked</text>" not in html
     # Its own network is theta 1 but for alpha: it says nothing about the composition.
-    verdict = re.search(r"(For the single network|No threshold is as good)[^<]*", html)[0]
+    verdict = re.search(r"(For the single network|No threshold is as good|More ACR)[^<]*", html)[0]
     assert "own" not in verdict
-    assert "certified by 400 and predicted by 100; narrow both by 400, own both by 400" in html
+    assert "certified by 400 and predicted by 100, the others by 400" in html
     alone = section(records(place, "entropy", "own"), RADII)
     assert "single network some threshold" not in alone and "No threshold is as good" not in alone
 

@@ -1,4 +1,4 @@
-"""Noisy copies for training: of the certified distribution, the same draws at any point, and a slope where there is one."""
+"""Noisy copies for training: of the certified distribution, the same draws at any point, a slope where there is one."""
 
 from __future__ import annotations
 
@@ -72,6 +72,14 @@ def test_added_noise_has_each_examples_level_and_a_slope(noise):
 def test_other_noises_have_no_slope(noise):
     x = whole(2, 1, 3, 3).requires_grad_()
     assert not isinstance(noise, Stretched) and not fresh(batch(noise, x), 2)(x).requires_grad
+
+
+def test_gaussian_noise_of_training_is_torchs_own_bit_for_bit():
+    """Networks made by earlier versions, those of the zoo among them, must come out the same."""
+    x, levels = torch.rand(3, 2, 4, 4), torch.tensor([0.1, 0.25, 1.0])
+    random = torch.Generator().manual_seed(0)
+    expected = x + torch.randn((5, 3, 2, 4, 4), generator=random) * levels.view(1, -1, 1, 1, 1)
+    assert torch.equal(fresh(batch(Gaussian(0.25), x, levels), 5)(x), expected)
 
 
 def test_uniform_noise_of_training_keeps_to_its_width():

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from certus.errors import RunError
 from certus.report import aces, aces_frontier, aces_plots
 from certus.report._templates import fill
+from certus.report.aces_singles import Alone, alone, by_network
 from certus.report.metrics import radius_name
 from certus.report.plots import inline_svg
-from certus.report.question import asked, part
+from certus.report.question import part
 from certus.report.tables import decimal, percent
-from certus.runs.components import ENTROPY, Parts, Single, of_record, single
+from certus.runs.components import ENTROPY, Parts, of_record
 from certus.runs.rows import Record
 
 HALF = (4.8, 4.2)  # two pictures stand side by side
@@ -56,7 +56,7 @@ def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
     found = [record for record in records if part(record, "procedure").get("name") == "aces"]
     if not found:
         return None
-    panels = [_panel(number, one, _alone(records, one.parts), radii) for number, one in enumerate(_grouped(found))]
+    panels = [_panel(number, one, alone(records, one.parts), radii) for number, one in enumerate(_grouped(found))]
     return fill("aces.html.jinja", panels=panels)
 
 
@@ -75,38 +75,12 @@ def _grouped(records: Sequence[Record]) -> list[Composition]:
     return found
 
 
-class Alone(NamedTuple):
-    """A run of a single network on the same inputs; `own`: it is the certified network under its noise."""
-
-    single: Single
-    own: bool
-
-
-def _alone(records: Sequence[Record], parts: Parts) -> list[Alone]:
-    """The runs of single networks, one noise level for all, that looked for their radii on the same inputs."""
-    found = []
-    for record in records:
-        alone = part(record, "procedure").get("name", "certify") == "certify" and record.kind == "certify"
-        if not alone or asked(record).radii or record.norm != parts.settings["norm"]:
-            continue
-        same = [row.index for row in record.rows] == parts.indices.tolist()
-        if same and [row.label for row in record.rows] == parts.labels.tolist():
-            try:
-                found.append(Alone(single(record), _networks(record) == parts.settings["networks"]))
-            except RunError:  # noise levels of its own, or another number of draws for every input
-                continue
-    return found
-
-
-def _networks(record: Record) -> dict[str, Any]:
-    question = record.settings.get("question", {})
-    return {"certified": question.get("model_digest"), "noise": question.get("noise")}
-
-
-def _panel(number: int, one: Composition, alone: Sequence[Alone], radii: Sequence[float]) -> Panel:
+def _panel(number: int, one: Composition, singles: Sequence[Alone], radii: Sequence[float]) -> Panel:
     parts, theta = one.parts, float(part(one.record, "procedure")["theta"])
-    shown = sorted({*aces.TENTHS, theta})
-    found = aces.lines(parts.at(shown), radii)
+    at = parts.at(sorted({*aces.TENTHS, theta}))
+    most = max(at.answers.radius.max(), at.selection.radius.max())  # other runs of the page may go further
+    radii = [radius for radius in radii if radius <= most] or radii[:1]
+    found = aces.lines(at, radii)
     middle = _middle(found, radii)
     both = [parts]
     if any(answer.purpose.startswith("select-") for answer in one.record.rows[0].answers):
@@ -117,8 +91,8 @@ def _panel(number: int, one: Composition, alone: Sequence[Alone], radii: Sequenc
         radii=[radius_name(radius) for radius in radii],
         rows=aces.rows(found)[1],
         own=f"{theta:.2f}",
-        notes=[*aces.note(parts).splitlines(), *_compared(parts, alone, middle)],
-        pictures=_pictures(f"aces-{number}", both, [one.single for one in alone], middle),
+        notes=[*aces.note(parts).splitlines(), *_compared(parts, singles, middle)],
+        pictures=_pictures(f"aces-{number}", both, by_network(singles), middle),
         holdout="" if one.holdout is None else f"{len(one.holdout.labels)} inputs of {one.holdout.name}",
         choices=[] if one.holdout is None else _choices(parts, one.holdout),
     )
@@ -130,30 +104,31 @@ def _middle(found: Sequence[aces.Line], radii: Sequence[float]) -> float:
     return reached[(len(reached) - 1) // 2] if reached else radii[0]
 
 
-def _compared(parts: Parts, alone: Sequence[Alone], radius: float) -> list[str]:
+def _compared(parts: Parts, singles: Sequence[Alone], radius: float) -> list[str]:
     """What single networks on the same inputs say of the composition; its own is θ = 1 but for α."""
-    points = [aces_frontier.point(one.single, radius) for one in alone if not one.own]
+    points = [aces_frontier.point(one.single, radius) for one in singles if not one.own]
     if not points:
         return []
     found = aces.lines(parts.at(parts.thetas), [radius])
     said = [aces_frontier.verdict(found, points, at) for at in (None, radius)]
     n, look = parts.settings["n"], parts.settings["look"]
-    others = [f"{one.single.name} both by {one.single.draws:,}" for one in alone if one.single.draws is not None]
-    if n != look or any(one.single.draws != n for one in alone):
+    draws = sorted({one.single.draws for one in singles if one.single.draws is not None})
+    if draws and (draws != [n] or look != n):
+        others = " to ".join(f"{number:,}" for number in dict.fromkeys((draws[0], draws[-1])))
         said.append(
-            f"more draws prove more: this was certified by {n:,} and predicted by {look:,}; {', '.join(others)}"
+            f"more draws prove more: this was certified by {n:,} and predicted by {look:,}, the others by {others}"
         )
     return said
 
 
-def _pictures(prefix: str, shown: Sequence[Parts], singles: Sequence[Single], radius: float) -> list[Picture]:
+def _pictures(prefix: str, shown: Sequence[Parts], groups: Sequence[aces_plots.Group], radius: float) -> list[Picture]:
     parts, at = shown[0], radius_name(radius)
-    points = " Points: single smoothed networks of this page on the same inputs, each at its own α." if singles else ""
+    points = " Points: single smoothed networks of this page on the same inputs, each at its own α." if groups else ""
     drawn = parts.at([theta for theta in aces_plots.SHOWN if theta in parts.thetas])
     figures = [
-        (aces_plots.frontier(shown, singles, None, HALF),
+        (aces_plots.frontier(shown, groups, None, HALF),
          f"What robustness costs in accuracy: average certified radius over natural accuracy, θ at the dots.{points}"),
-        (aces_plots.frontier(shown, singles, radius, HALF),
+        (aces_plots.frontier(shown, groups, radius, HALF),
          f"Certified accuracy at radius {at} over natural accuracy, θ at the dots."),
         (aces_plots.entropy_figure(parts, drawn, radius, HALF),
          f"Inputs by the median doubt of their noisy copies: those that the certified network is right about within "

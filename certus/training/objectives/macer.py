@@ -2,7 +2,7 @@
 
 Cross-entropy of the mean softmax + λσ/2·max(γ − (Φ⁻¹(ẑ_y) − Φ⁻¹(ẑ_2)), 0) on correct examples, where ẑ is the mean over
 copies of softmax(β f): the second term is the radius of `Gaussian` with estimates in place of bounds, and a hinge. With
-another noise the gap is 2/σ times its radius: 2√3(ẑ_y − ẑ_2) for the uniform one, where a hinge above 2√3 never lets go.
+another noise the gap is 2/σ times its radius: 2√3(ẑ_y − ẑ_2) for the uniform one, and a hinge above 2√3 never lets go.
 Published for CIFAR-10, with 440 epochs and lr 0.01, ÷10 at 200 and 400:
 
     σ      copies  strength λ  hinge γ  beta β
