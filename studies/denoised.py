@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--denoisers", type=int, default=4)
     parser.add_argument("--depth", type=int, default=6)
     parser.add_argument("--width", type=int, default=24)
-    parser.add_argument("--epochs", type=int, nargs=2, default=(6, 2), help="with squared error, for stability")
+    parser.add_argument("--epochs", type=int, nargs=2, default=(6, 3), help="with squared error, for stability")
     parser.add_argument("--images", type=int, default=25_000)
     parser.add_argument("--skip", type=int, default=50)
     parser.add_argument("--max", type=int, default=-1)

@@ -138,5 +138,6 @@ def _by_votes(
         scores = network(copies.flatten(0, 1))
     votes = scores.argmax(-1).view(len(draws), len(x))
     label = votes.mode(0).values if label is None else label
-    share = (votes == label).double().mean(0).clamp(max=1 - 0.5 / len(draws))  # all votes prove no more than half one
+    half = 0.5 / len(draws)  # all votes, or none, tell no more than half a vote
+    share = (votes == label).double().mean(0).clamp(half, 1 - half)
     return sigma.double() * unit.radius(share, 1 - share, x[0].numel()), label

@@ -11,6 +11,7 @@ from certus.contracts import Stream
 from certus.errors import OptionError
 from certus.noise.discrete import Discrete
 from certus.noise.gaussian import Gaussian
+from certus.noise.gaussian_grid import GaussianGrid
 from certus.noise.uniform import Uniform
 from certus.preparation.per_input_sigma import PerInputSigma
 from certus.sigma_ascent import estimate
@@ -75,6 +76,17 @@ def test_votes_find_the_level_that_certification_would_where_softmax_cannot():
             assert radius(level.sigma) > best / 16 ** (1 / 19)  # 20 levels: the next one below the best
     (blind,) = PerInputSigma(search="grid", draws=400, evaluations=8000)(Unsure(), Gaussian(0.2), x[:1], streams(1))
     assert radius(blind.sigma) < 0.8 * best and blind.sigma > 0.35  # σ(2p − 1) is largest there
+
+
+@pytest.mark.parametrize("noise", [Gaussian(0.2), GaussianGrid(0.2), Uniform(sigma=0.2)], ids=["plain", "grid", "l1"])
+@pytest.mark.parametrize("search", ["ascent", "grid", "votes"])
+def test_a_level_where_nothing_votes_for_the_class_is_never_chosen(noise, search):
+    """Near the centre only small levels see class 0, and everything beyond them sees class 1: 0 votes are no trap."""
+    x = torch.full((2, 1, 4, 4), 128 / 255)
+    x[1] = 1.0
+    found = PerInputSigma(search=search, draws=40, evaluations=800, steps=100, step_size=0.005, low=0.02, high=2.0)
+    near, far = found(Ball(), noise, x, streams(2))
+    assert near.sigma < 0.6 and far.sigma > near.sigma
 
 
 def test_the_grid_takes_the_best_of_its_levels_within_the_bounds():
