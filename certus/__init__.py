@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from certus.contracts import ABSTAIN, Certificate, Evidence
     from certus.ensembles import Ensemble
     from certus.errors import CertusError
+    from certus.memory import Memory
     from certus.noise.discrete import Discrete
     from certus.noise.gaussian import Gaussian
     from certus.noise.gaussian_grid import GaussianGrid
@@ -40,6 +41,7 @@ _HOME = {
     "Evidence": "certus.contracts",
     "Gaussian": "certus.noise.gaussian",
     "GaussianGrid": "certus.noise.gaussian_grid",
+    "Memory": "certus.memory",
     "Route": "certus.compositions",
     "Smoothed": "certus.smoothed",
     "Splitting": "certus.noise.splitting",
@@ -49,7 +51,7 @@ _HOME = {
 
 __all__ = [
     "ABSTAIN", "Aces", "Certificate", "CertusError", "Denoised", "Discrete", "Ensemble", "Evidence", "Gaussian",
-    "GaussianGrid", "Route", "Smoothed", "Splitting", "Uniform", "load",
+    "GaussianGrid", "Memory", "Route", "Smoothed", "Splitting", "Uniform", "load",
 ]  # fmt: skip
 
 

@@ -13,14 +13,20 @@ with 95 % intervals of a bootstrap. "No certificate": what smoothing at the inpu
 from __future__ import annotations
 
 import argparse
+import tempfile
+from collections import Counter
 from pathlib import Path
 
 import _plane
 
 from certus.cli.main import run
+from certus.data import load
+from certus.memory import Memory
+from certus.report.labels import class_name
 from certus.report.metrics import figures, radius_name
 from certus.report.sections.memory_figures import beside, gains, level, words
 from certus.report.tables import decimal, ends, percent, signed
+from certus.runs.remember import ORDERS, ordered
 from certus.runs.store import read
 
 SEARCHES = {
@@ -80,6 +86,27 @@ def rows(lines):
     yield from ("| " + " | ".join(cells) + " |" for cells in lines[1:])
 
 
+def wide(record, start):
+    """Whether large levels are those at which the network says one class of everything."""
+    some = [row for row in record.rows if row.sigma >= 2 * start and row.predicted >= 0]
+    classes = Counter(class_name(record, row.predicted) for row in some).most_common(3)
+    told = ", ".join(f"{name} {count}" for name, count in classes)
+    return f"σ of at least {2 * start:g}: {len(some)} certified inputs, most often {told or 'none'}"
+
+
+def orders(record, options):
+    """The same certificates through fresh memories in every order."""
+    inputs = load(str(options.data), skip=options.skip, max=options.skip * options.inputs)
+    places = {index: position for position, index in enumerate(inputs.indices.tolist())}
+    for order in ORDERS:
+        with tempfile.TemporaryDirectory() as folder, Memory.create(f"{folder}/m", "x", "l2", inputs.shape) as memory:
+            rows_ = ordered([row.smoothed for row in record.rows], order, 0)
+            found = [(row, memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius)) for row in rows_]
+        counts = Counter(settled.conflict for _, settled in found)
+        acr = sum(settled.radius for row, settled in found if settled.label == row.label) / len(found)
+        yield f"order {order}: {counts['switched']} switched, {counts['shrunk']} shrunk, ACR {acr:.4f}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plane", action="store_true", help="digits in two dimensions instead of CIFAR-10")
@@ -107,7 +134,7 @@ def main():
     print(f"\n{len(fixed[0].rows)} inputs, n = {options.n}, alpha = 0.001, searches begin at {sigma:g}\n")
     print("\n".join(table(fixed, own, RADII["plane" if options.plane else "cifar10"])), "\n")
     for name, record in own.items():
-        for said in words(beside([record])[0]):
+        for said in [*words(beside([record])[0]), wide(record, sigma), *orders(record, options)]:
             print(f"- {name}: {said}")
 
 

@@ -87,7 +87,7 @@ def command(
     check_seed(seed)
     o.check_batch(batch)
     cluster = o.cluster_of(ray, ray_workers, threads)
-    promise = scheme.check(chosen, 0)
+    promise = "nothing is drawn" if frozen else scheme.check(chosen, 0)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     chosen = a.settled(chosen, arithmetic, inputs, out)

@@ -221,6 +221,24 @@ def settled(database):
         return 0
 
 
+def test_the_same_in_l1(place, tmp_path, capsys):
+    command = [
+        "certify",
+        *BASE,
+        "--noise",
+        "uniform",
+        "--data",
+        str(place / "data.npz"),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert run([*command, "--memory", str(tmp_path / "m")]) == 0
+    record = read(tmp_path / "run")
+    assert record.norm == "l1" and any(row.settled.conflict for row in record.rows)
+    assert run(["verify", str(tmp_path / "run")]) == 0 and run(["memory", "check", str(tmp_path / "m")]) == 0
+    assert "l1" in (run(["memory", "stats", str(tmp_path / "m")]), words(capsys))[1]
+
+
 def test_several_runs_share_a_memory(place, tmp_path):
     """The second run is held against the regions of the first, and both replay."""
     islands.write_data(tmp_path / "data.npz", 30, seed=5)

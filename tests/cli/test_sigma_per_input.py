@@ -38,6 +38,10 @@ def test_levels_are_chosen_kept_and_verified(network, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert run(["report", str(tmp_path / "own"), str(tmp_path / "fixed"), "--html", str(page)]) == 0
     assert "NOT CERTIFIED" in " ".join(capsys.readouterr().out.split()) and "NOT CERTIFIED" in page.read_text()
+    assert (
+        "Inputs with the smallest σ" in page.read_text()
+        and "own σ, without a memory: no certificate" in page.read_text()
+    )
 
 
 def test_a_stopped_run_goes_on_with_the_same_levels(network, tmp_path):
@@ -75,6 +79,8 @@ def test_the_grid_needs_no_gradients_and_the_ascent_says_so(network, tmp_path, c
     (["--sigma-per-input", "--sigma-bounds", "0.5,1"], "within the bounds"),
     (["--sigma-per-input", "--sigma-bounds", "low"], "--sigma-bounds must be two numbers"),
     (["--sigma-per-input", "--sigma-search", "luck"], "search of per_input_sigma"),
+    (["--sigma-per-input", "--sigma-search", "votes"], "draws of per_input_sigma must be at least 20"),
+    (["--evaluations", "500"], "--evaluations belongs to --sigma-per-input"),
 ])  # fmt: skip
 def test_bad_options_are_one_line(network, tmp_path, capsys, options, words):
     assert certify(network, tmp_path / "run", *options) == 2

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from memory_run import make, regions, rows
 
+from certus.classifiers import load
 from certus.contracts import ABSTAIN
 from certus.data import load as load_data
 from certus.errors import OptionError, RunError
@@ -23,6 +24,7 @@ from certus.runs.certify import Watcher
 from certus.runs.remember import ORDERS, Remember, ordered
 from certus.runs.rows import Row
 from certus.runs.store import Store, read
+from certus.runs.verify import verify
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +207,8 @@ def test_a_row_without_draws_is_never_stored_without_its_answer(tmp_path, data, 
     assert read(tmp_path / "run").rows == ()
 
 
-def work(folder, data, file, begun):
-    """The victim: settles until it is killed or done."""
+def work(folder, data, file, begun, together=None):
+    """The victim: settles until it is killed or done; the first offer waits for those of others."""
     import torch
 
     from certus.runs import remember
@@ -215,12 +217,42 @@ def work(folder, data, file, begun):
     slow = remember.Memory.admit
 
     def admit(self, *offer):
+        if together is not None and not begun.is_set():
+            together.wait(60)
         begun.set()
         time.sleep(0.01)
         return slow(self, *offer)
 
     remember.Memory.admit = admit
     make(folder, data, file)
+
+
+def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
+    """Offers of both are interleaved; each answer says how many regions it was held against."""
+    other = memory_run.write_data(tmp_path / "other.npz", 40, seed=3)
+    for name, file in (("a", data), ("b", other)):
+        make(tmp_path / name, file, None)
+    recipe, inputs = memory_run.recipe_for(data)
+    Memory.create(tmp_path / "m", recipe.question.model_digest, "l2", inputs.shape).close()
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "certus.runs.certify"])
+    together = context.Barrier(2)
+    both = [
+        context.Process(target=work, args=(tmp_path / name, file, tmp_path / "m", context.Event(), together))
+        for name, file in (("a", data), ("b", other))
+    ]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+        assert process.exitcode == 0
+    seen = [{row.settled.seen for row in read(tmp_path / name).rows} for name in "ab"]
+    assert max(map(min, seen)) < min(map(max, seen)), "one run ended before the other began"
+    for name, file in (("a", data), ("b", other)):
+        found = verify(tmp_path / name, load_data(str(file)), load("islands:score"), redraw=0)
+        assert found.problems == [] and found.settled == 40
+    with Memory.open(tmp_path / "m", frozen=True) as memory:
+        assert memory.check() == []
 
 
 def test_kills_in_the_memory_pass_lose_nothing(tmp_path, data, whole):

@@ -20,6 +20,7 @@ from certus.cli import train
 from certus.cli.main import run
 from certus.errors import ModelError
 from certus.noise.gaussian import Gaussian
+from certus.training.settings import Settings
 
 NAMES = list(zoo.networks())
 TYPO = NAMES[0].replace("resnet8", "resnet")
@@ -60,7 +61,7 @@ def test_a_name_is_a_model(name, monkeypatch, tmp_path):
 def test_the_command_makes_the_settings_again(name, monkeypatch):
     network = zoo.networks()[name]
     settings, out = settings_of(network.command, monkeypatch)
-    assert settings == network.config["settings"] and out.name == name
+    assert settings == Settings(**network.config["settings"]).table() and out.name == name
     assert network.config["epoch"] == settings["epochs"]
 
 

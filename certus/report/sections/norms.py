@@ -52,12 +52,14 @@ def _proves(record: Record) -> bool:
 
 
 def dim_of(record: Record) -> int | None:
-    """Coordinates of an input of a run; None where its data are not at hand, or no longer what was certified."""
+    """Coordinates of an input of a run; None where its data are not told, not at hand, or not what was certified."""
     question = record.settings.get("question")
     if not isinstance(question, Mapping) or "data_digest" not in question:
         return None
     place = [question.get(name) for name in ("data", "split", "skip", "max")]
     scale = question.get("value_range")
+    if None in place:
+        return None
     try:
         inputs = _inputs(*place, tuple(scale) if scale else None, question.get("image_size"), question.get("start", 0))
     except CertusError:
