@@ -236,10 +236,10 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
     Memory.create(tmp_path / "m", recipe.question.model_digest, "l2", inputs.shape).close()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "certus.runs.certify"])
-    together = context.Barrier(2)
+    together, begun = context.Barrier(2), [context.Event(), context.Event()]
     both = [
-        context.Process(target=work, args=(tmp_path / name, file, tmp_path / "m", context.Event(), together))
-        for name, file in (("a", data), ("b", other))
+        context.Process(target=work, args=(tmp_path / name, file, tmp_path / "m", event, together))
+        for name, file, event in zip("ab", (data, other), begun, strict=True)
     ]
     for process in both:
         process.start()
