@@ -22,6 +22,7 @@ import torch
 
 from certus import data
 from certus.classifiers import digest, ensemble, load, ready
+from certus.cli._arithmetic import settled
 from certus.cli._progress import bar
 from certus.contracts import Answer, Draw, Job, Outcome, Source
 from certus.engine.local import Local
@@ -130,7 +131,8 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     inputs = data.load(options.data, "test", options.skip, options.max)
-    noise, procedure, own = Gaussian(options.sigma), Certify(100, Fixed(options.n)), threading.local()
+    noise = settled(Gaussian(options.sigma), None, inputs, options.out)  # as `certus certify` would
+    procedure, own = Certify(100, Fixed(options.n)), threading.local()
     names = [*options.members, *options.ensembles]
     models = models_of(options.members, options.ensembles, own)
     fast = tuple(ready(load(name), inputs.tensor(0), threads=1).classifier for name in options.members)
