@@ -145,6 +145,16 @@ def test_the_command_writes_a_model_that_the_others_take(checkpoint, tmp_path, c
     capsys.readouterr()
 
 
+def test_ranges_are_those_under_the_noise_that_is_named(checkpoint, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(quantise, "SECONDS", 0.01)
+    out, short = tmp_path / "int8.onnx", ["--data", "digits", "--max", 64, "--threads", 1]
+    command(checkpoint, *short, "--noise", "discrete", "--set", "keep=0.8", "--set", "values=17", "--out", out)
+    assert "with discrete noise (l0), keep 0.8, values 17, seed 0" in quantise.origin_of(load(out))
+    with pytest.raises(OptionError, match="uniform needs a value for sigma"):
+        command(checkpoint, *short, "--noise", "uniform", "--out", out)
+    capsys.readouterr()
+
+
 def test_a_file_of_one_split_is_compared_on_inputs_it_was_not_calibrated_on(tmp_path):
     x = np.random.default_rng(0).random((10, 1, 8, 8), dtype=np.float32)
     np.savez(tmp_path / "x.npz", x=x, y=np.arange(10))
