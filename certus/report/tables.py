@@ -128,11 +128,12 @@ def _column(
     merit: Callable[[Figures], Share | float | None] | None = None,
     radius: float | None = None,
 ) -> Column:
-    """A column; with a merit that several runs have, the highest ones above zero are marked."""
+    """A column; with a merit that several runs of one norm have, the highest ones above zero are marked."""
     merits = [merit(run) if merit else None for run in runs]
     values = [value.value if isinstance(value, Share) else value for value in merits]
     known = [value for value in values if value is not None]
-    best = tuple(len(known) > 1 and value == max(known) > 0.0 for value in values)
+    norms = {run.norm for run, value in zip(runs, values, strict=True) if value is not None}
+    best = tuple(len(norms) == 1 < len(known) and value == max(known) > 0.0 for value in values)
     return Column(head, tuple(cell(run) for run in runs), best, radius)
 
 

@@ -74,6 +74,10 @@ def test_a_figure_only_one_run_has_is_not_the_best_of_anything() -> None:
     assert column.best == (False, False)
 
 
+def test_radii_of_two_norms_are_not_ranked() -> None:
+    assert not any(any(column.best) for column in tables.columns([NEAR, replace(NEAR, norm="l1")]))
+
+
 def test_equals_are_all_best() -> None:
     assert all(column.best == (True, True) for column in tables.columns([NEAR, NEAR])[-3:-1])
 
