@@ -6,13 +6,12 @@ Figures are rounded down, intervals outwards, standard deviations and costs to n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 from certus.report._paired import Estimate
 from certus.report.ensemble import Comparison, Gain, Line
-from certus.report.metrics import LEVEL, radius_name
-from certus.report.tables import UNKNOWN, count
+from certus.report.metrics import LEVEL, Interval, radius_name
+from certus.report.tables import UNKNOWN, count, ends, rounded, signed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -87,7 +86,7 @@ def same_words(found: Comparison) -> str | None:
 
 def percent(value: float) -> str:
     """A share in percent, one decimal, rounded down."""
-    return _rounded(value, 2)
+    return rounded(value, shift=2)
 
 
 def text(comparisons: Sequence[Comparison], width: int = 100) -> RenderableType:
@@ -112,7 +111,7 @@ def _cells(line: Line) -> list[str]:
 
     deviations = line.certified_sd or {}
     shares = [spread(percent(value), deviations.get(r), 100, 1) for r, value in line.certified.items()]
-    return [spread(_rounded(line.acr), line.acr_sd, 1, 3), *shares]
+    return [spread(rounded(line.acr), line.acr_sd, 1, 3), *shares]
 
 
 def _gain_cells(gain: Gain) -> Iterator[tuple[str, str]]:
@@ -125,18 +124,7 @@ def _gain_cells(gain: Gain) -> Iterator[tuple[str, str]]:
 
 def _signed(estimate: Estimate, shift: int = 0) -> tuple[str, str]:
     """A gain with its sign, rounded down, and its interval, rounded outwards."""
-    value = _rounded(estimate.value, shift)
-    ends = f"{_rounded(estimate.low, shift)} to {_rounded(estimate.high, shift, ROUND_CEILING)}"
-    return (value if value.startswith("−") else f"+{value}"), ends
-
-
-def _rounded(value: float, shift: int = 0, way: str = ROUND_FLOOR) -> str:
-    """Three decimals, the point then moved to the right by `shift`, with a proper minus.
-
-    What a subtraction of doubles leaves behind the twelfth decimal must not move the third.
-    """
-    found = Decimal(repr(round(float(value), 12))).quantize(Decimal("0.001"), way).scaleb(shift)
-    return str(found if found else abs(found)).replace("-", "−")
+    return signed(estimate.value, shift), ends(Interval(estimate.low, estimate.high), shift)
 
 
 def _gain_line(name: str, cells: Sequence[tuple[str, str]], found: Comparison) -> str:

@@ -91,10 +91,9 @@ def text_of(table: Table, width: int = 100) -> str:
 
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    with console.capture() as capture:
-        console.print(text(table, width))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    page = io.StringIO()
+    Console(file=page, width=width, color_system=None).print(text(table, width))
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 
 def markdown(table: Table) -> str:

@@ -19,7 +19,7 @@ from certus.cli.main import run
 from certus.contracts import Answer
 from certus.noise.gaussian import Gaussian
 from certus.noise.uniform import Uniform
-from certus.report import _ensemble_words, ensemble_plots, plots
+from certus.report import _ensemble_words, ensemble_plots, plots, tables
 from certus.report._ensemble_json import as_json
 from certus.report._family import Family, difference
 from certus.report._more_draws import expected_radius, reaching, with_draws
@@ -240,7 +240,7 @@ def test_figures_are_rounded_down_and_intervals_outwards(found: Comparison) -> N
     pair = np.array([[[0.592], [0.608]]])
     assert _ensemble_words._signed(resampled(pair, 9).gain(0, 1, 0), 2) == ("−1.6", "−1.6 to −1.6")
     assert _ensemble_words._signed(Estimate(0.00012, -0.00012, 0.00012)) == ("+0.000", "−0.001 to 0.001")
-    assert _ensemble_words._rounded(-0.0) == "0.000"
+    assert tables.rounded(-0.0) == "0.000"
 
 
 def test_the_block_fits_the_terminal(found: Comparison) -> None:
