@@ -31,6 +31,10 @@ class Verdicts(NamedTuple):
     natural: Integers
 
 
+# Coordinates of an input, at most: counts do not tell how many there were, and no noise proves more with more of them.
+MOST = 2**24
+
+
 @dataclass(frozen=True, eq=False)
 class Combined:
     """A composition at several thresholds on the same inputs."""
@@ -94,7 +98,7 @@ def _proven(label: Integers, hits: Integers, draws: int, alpha: float, noise: No
     import torch
 
     low = lower_bounds(hits, draws, alpha)
-    radius = np.asarray(noise.radius(torch.from_numpy(low), torch.from_numpy(1 - low), 0))
+    radius = np.asarray(noise.radius(torch.from_numpy(low), torch.from_numpy(1 - low), MOST))
     fine = (low > 1 - low) & (radius >= 0.0)
     radius = np.maximum(0.0, np.nextafter(radius, -np.inf))
     return np.where(fine, label, ABSTAIN), np.where(fine, radius, 0.0)

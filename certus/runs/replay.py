@@ -12,6 +12,7 @@ from certus.classifiers.bundle import read as describe
 from certus.contracts import Answer, Certificate, Draw, Source
 from certus.errors import RunError
 from certus.recipe import Recipe, build, build_procedure
+from certus.runs.combine import MOST
 from certus.runs.rows import Row
 from certus.runs.store import MODEL, read
 
@@ -54,4 +55,4 @@ def composition(folder: Path, kind: str) -> Replayed:
         raise RunError(f"run {record.name} must be one of certus {kind} certify; got {question.procedure.get('name')}")
     bundle, described = outline(folder / MODEL), describe(folder / MODEL)
     source, procedure = Source(bundle, build("noise", question.noise)), build_procedure(question)
-    return Replayed(bundle, described, [(row, replay(row, procedure, source, 0)[0]) for row in record.rows])
+    return Replayed(bundle, described, [(row, replay(row, procedure, source, MOST)[0]) for row in record.rows])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import binom
 
 from certus.ballots import BINS
@@ -182,3 +183,13 @@ def test_an_input_takes_less_than_two_kilobytes(width):
     stored = _values(row)
     assert sum(len(str(value)) for value in stored) < 2000
     assert _row(stored).answers == row.answers
+
+
+def test_counts_prove_no_more_than_for_an_input_of_any_size():
+    from certus.noise.gaussian_grid import GaussianGrid
+
+    noise, counts = GaussianGrid(0.25), np.array([[0, 100]])
+    tally = Tally(counts, counts, 100 * counts)
+    [radius] = of_classes(tally, 0.001, noise).radius
+    low = torch.from_numpy(lower_bounds(np.array([10_000]), 10_000, 0.001))
+    assert 0 < radius < float(noise.radius(low, 1 - low, 3 * 224 * 224))
