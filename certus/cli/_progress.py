@@ -38,34 +38,40 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
         task = progress.add_task(title, total=None, text=unit)
 
         def update(done: float, total: float, text: str = "") -> None:
+            if total != progress.tasks[0].total:
+                progress.reset(task)
             progress.update(task, completed=done, total=total, text=text or pace.told(done, total))
 
         yield update
 
 
 class _Pace:
-    """How fast a job goes; one that is continued did its first part in another life."""
+    """How fast a job goes, from where it began: one that is continued did its first part in another life.
+
+    Another total means another part, as of a run the memory's after the draws.
+    """
 
     def __init__(self, unit: str) -> None:
-        self.unit, self.start, self.before = unit, time.monotonic(), math.nan
+        self.unit, self.total = unit, math.nan
 
-    def rate(self, done: float) -> float:
-        self.before = done if math.isnan(self.before) else self.before
-        return (done - self.before) / max(time.monotonic() - self.start, 1e-9)
+    def rate(self, done: float, total: float) -> float:
+        now = time.monotonic()
+        if total != self.total:
+            self.start, self.before, self.total = now, done, total
+        return (done - self.before) / max(now - self.start, 1e-9)
 
     def told(self, done: float, total: float) -> str:
-        rate = self.rate(done)
+        rate = self.rate(done, total)
         return f"{done:,.0f}/{total:,.0f} {self.unit}, {rate:{',.0f' if rate >= 10.0 else '.2g'}} {self.unit}/s"
 
 
 def _lines(title: str, unit: str) -> Callable[..., None]:
     """The same as plain lines."""
-    pace = _Pace(unit)
-    last = pace.start
+    pace, last = _Pace(unit), time.monotonic()
 
     def update(done: float, total: float, text: str = "") -> None:
         nonlocal last
-        now, rate = time.monotonic(), pace.rate(done)
+        now, rate = time.monotonic(), pace.rate(done, total)
         if now - last >= QUIET and rate > 0.0:
             last, told = now, text or pace.told(done, total)
             left = (total - done) / rate
@@ -81,7 +87,7 @@ def run_bar(title: str) -> Iterator[Watcher]:
 
     with bar(title, "inputs") as update:
         state = _RunState(update)
-        yield Watcher(state.started, state.rows, state.one_more)
+        yield Watcher(state.started, state.rows, state.one_more, state.choosing, state.remembering)
 
 
 class _RunState:
@@ -97,18 +103,24 @@ class _RunState:
         self.inputs, self.before, self.finished, self.cap = inputs, done, done, cap
         self.show()
 
-    def rows(self, number: int) -> None:
+    def rows(self, number: int, doing: str = "") -> None:
         self.drawn += number
-        self.show()
+        self.show(doing)
+
+    def choosing(self, copies: int) -> None:
+        self.rows(copies, ", choosing noise levels")
+
+    def remembering(self, done: int, inputs: int) -> None:
+        self.update(done, inputs, f"memory: {done}/{inputs} inputs")
 
     def one_more(self, draws: int) -> None:
         self.finished += 1
         self.settled += draws
         self.show()
 
-    def show(self) -> None:
+    def show(self, doing: str = "") -> None:
         under_way = min(self.drawn - self.settled, self.cap * (self.inputs - self.finished))
         done = (self.finished - self.before) * self.cap + max(0, under_way)
         rate = self.drawn / max(time.monotonic() - self.start, 1e-9)
-        text = f"{self.finished}/{self.inputs} inputs, {rate:,.0f} draws/s"
+        text = f"{self.finished}/{self.inputs} inputs, {rate:,.0f} draws/s{doing}"
         self.update(done, max(1, (self.inputs - self.before) * self.cap), text)

@@ -73,6 +73,15 @@ class PerInputSigma:
             raise OptionError(f"sigma must be within the bounds of per_input_sigma, {low:g} to {high:g}; got {sigma:g}")
         return low, high
 
+    @property
+    def copies(self) -> int:
+        """Noisy copies of an input that a search looks at."""
+        return self.draws * (self.steps if self.search == "ascent" else 1 + self._levels)
+
+    @property
+    def _levels(self) -> int:
+        return max(2, self.evaluations // self.draws)
+
     def check(self, noise: Any) -> None:
         """Only noises that a level stretches can be searched."""
         if not isinstance(noise, Stretched):
@@ -116,7 +125,7 @@ class PerInputSigma:
 
         low, high = self.bounds(noise.sigma)
         by_votes, told = self.search == "votes", _by_votes if self.search == "votes" else estimate
-        steps = torch.linspace(0.0, 1.0, max(2, self.evaluations // self.draws), dtype=torch.float64)
+        steps = torch.linspace(0.0, 1.0, self._levels, dtype=torch.float64)
         levels = (low * (high / low) ** steps if by_votes else low + (high - low) * steps).clamp(low, high)
 
         def radius(level: Tensor, number: int, label: Tensor | None) -> tuple[Tensor, Tensor]:

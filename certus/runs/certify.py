@@ -38,6 +38,8 @@ class Watcher:
     )  # inputs in all, already done, most draws each
     rows: Callable[[int], None] = lambda rows: None
     finished: Callable[[int], None] = lambda draws: None
+    choosing: Callable[[int], None] = lambda copies: None  # copies that a search for noise levels has looked at
+    remembering: Callable[[int, int], None] = lambda done, inputs: None
 
 
 def carry_out(
@@ -57,7 +59,8 @@ def carry_out(
     question, means = recipe.question, recipe.means
     procedure = build_procedure(question)
     source = Source(classifier, build("noise", question.noise))
-    prepare = prepared_by(question, inputs.tensor(0), classifier)
+    prepare = prepared_by(question, inputs.tensor(0), classifier, watcher.choosing)
+    copies = prepare.copies if prepare else 0
     if getattr(procedure, "labelled", True):
         _refuse_labels(_base(classifier), inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
@@ -67,7 +70,7 @@ def carry_out(
         if remember is not None and remember.order is None:
             _recall(remember, store, source, inputs, means.batch)
         done, before = store.done(), _asked(classifier)
-        watcher.started(len(inputs), len(done), procedure.cap)
+        watcher.started(len(inputs), len(done), procedure.cap + copies)
         if cluster is None:
             engine = Local(means.batch, question.seed, watcher.rows, means.workers)
             notes, outcomes = engine.notes, engine.run(_jobs(procedure, source, inputs, done, prepare, question.seed))
@@ -76,12 +79,12 @@ def carry_out(
         for outcome in outcomes:
             row = _row(outcome, labels[outcome.index])
             store.add(row)
-            watcher.finished(row.draws or 0)
+            watcher.finished((row.draws or 0) + copies)
         kept = tuple(dict.fromkeys([*means.notes, *notes]))
         asked = _sum(classifier, recipe.means.asked or {}, before)
         replace(recipe, means=replace(means, notes=kept, asked=asked)).write(folder / "recipe.toml")
         if remember is not None and remember.order is not None:
-            remember.settle(store, inputs, question.seed)
+            remember.settle(store, inputs, question.seed, watcher.remembering)
 
 
 def _recall(remember: Remember, store: Store, source: Source, inputs: Inputs, batch: int) -> None:
@@ -125,10 +128,30 @@ def _elsewhere(
     return run_remotely(cluster, recipe, inputs, done, watcher.rows)
 
 
-Prepare = Callable[[Noise, "Tensor", Sequence[Stream]], Sequence[Noise]]
+@dataclass(frozen=True, eq=False)
+class Prepare:
+    """Chooses each input's noise by asking a network, and tells of every copy that it looks at."""
+
+    part: Any
+    network: Classifier
+    told: Callable[[int], None]
+
+    @property
+    def copies(self) -> int:
+        """Of one input."""
+        return int(self.part.copies)
+
+    def __call__(self, noise: Noise, x: Tensor, streams: Sequence[Stream]) -> list[Noise]:
+        def asked(rows: Tensor) -> Tensor:
+            self.told(len(rows))
+            return self.network(rows)
+
+        return list(self.part(asked, noise, x, streams))
 
 
-def prepared_by(question: Question, example: Tensor, classifier: Classifier) -> Prepare | None:
+def prepared_by(
+    question: Question, example: Tensor, classifier: Classifier, told: Callable[[int], None] = lambda copies: None
+) -> Prepare | None:
     """What chooses each input's noise; None where all have the same.
 
     It asks the classifier, in small batches, or where it needs gradients a copy of the model that has them.
@@ -140,10 +163,9 @@ def prepared_by(question: Question, example: Tensor, classifier: Classifier) -> 
     part = build("preparation", question.preparation)
     part.check(build("noise", question.noise))
     if part.search == "ascent":
-        network = differentiable(load(question.model), example)
-    else:
-        network = FixedShape(classifier, getattr(classifier, "rows", None) or batch_rows(example.shape))
-    return lambda noise, x, streams: list(part(network, noise, x, streams))
+        return Prepare(part, differentiable(load(question.model), example), told)
+    rows = getattr(classifier, "rows", None) or batch_rows(example.shape)
+    return Prepare(part, FixedShape(classifier, rows), told)
 
 
 def _jobs(

@@ -54,16 +54,18 @@ class Remember:
         predicted, radius = (found.label, found.radius) if found else (ABSTAIN, 0.0)
         return Row(index, label, predicted, radius, draws=0, settled=settled)
 
-    def settle(self, store: Store, inputs: Inputs, seed: int, advance: Callable[[], None] = lambda: None) -> None:
+    def settle(
+        self, store: Store, inputs: Inputs, seed: int, advance: Callable[[int, int], None] = lambda done, inputs: None
+    ) -> None:
         """Offer every certificate of a run whose draws are done, but for those that were settled earlier."""
         places = {index: position for position, index in enumerate(inputs.indices.tolist())}
-        for row in ordered(store.rows(), str(self.order), seed):
+        for done, row in enumerate(ordered(store.rows(), str(self.order), seed)):
+            advance(done, len(places))
             if row.settled is not None:
                 continue
             found = self.memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius)
             settled = Settled(row.predicted, row.radius, found.conflict, found.by, found.stored, found.seen)
             store.settle(replace(row, predicted=found.label, radius=found.radius, settled=settled))
-            advance()
 
 
 def ordered(rows: Sequence[Row], order: str, seed: int) -> list[Row]:

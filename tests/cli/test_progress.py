@@ -54,3 +54,25 @@ def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(monkeypatch):
         terminal.print("seen")
     assert "verify a" in sink.getvalue() and "2,500/10,000 draws" in sink.getvalue() and "25%" in sink.getvalue()
     assert "\x1b[" in sink.getvalue()
+
+
+def test_a_run_counts_the_copies_of_its_search_and_tells_what_it_does(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with _progress.run_bar("certify a") as watcher:
+        watcher.started(2, 0, 1000)  # 900 draws, and 100 copies to choose a level
+        now[0] = 100.0
+        watcher.choosing(200)
+        watcher.rows(1300)
+        watcher.finished(1000)
+        now[0] = 200.0
+        watcher.rows(100)
+        now[0] = 300.0
+        watcher.remembering(0, 50)
+        now[0] = 400.0
+        watcher.remembering(20, 50)
+    assert capsys.readouterr().err == (
+        "certify a: 10% 0/2 inputs, 2 draws/s, choosing noise levels, 900 s left\n"
+        "certify a: 80% 1/2 inputs, 8 draws/s, 50 s left\n"
+        "certify a: 40% memory: 20/50 inputs, 150 s left\n"
+    )

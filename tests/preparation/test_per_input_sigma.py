@@ -128,3 +128,15 @@ def test_noises_without_a_level_and_starts_outside_the_bounds_are_refused():
         PerInputSigma().check(Discrete(keep=0.8))
     with pytest.raises(OptionError, match="within the bounds"):
         PerInputSigma(high=0.1).check(Gaussian(0.2))
+
+
+@pytest.mark.parametrize("search", ["ascent", "grid", "votes"])
+def test_a_search_looks_at_as_many_copies_as_it_says(search):
+    part, seen = PerInputSigma(steps=7, draws=20, search=search, evaluations=100), []
+
+    def network(x):
+        seen.append(len(x))
+        return Ball()(x)
+
+    part(network, Gaussian(0.2), CENTRE.expand(3, 1, 4, 4).clone(), streams(3))
+    assert sum(seen) == 3 * part.copies
