@@ -2,8 +2,8 @@
 
 A direction is any tensor of the shape of x. `steepest` makes of a gradient the way in which the loss climbs fastest for
 what the norm allows, `rim` goes as far along a direction as the ball reaches, `put` goes there and no further. Points
-are float32, and on the grid where the noise wants that; whether one is inside is decided on the point itself, in
-float64 or in whole steps, after all rounding.
+are float32, and on the grid where the noise wants that; whether one is inside is decided on the point itself after all
+rounding, in float64 or, on the grid, in whole numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from certus.contracts import Norm
+from certus.norms import within
 
 ORDERS = {"l1": 1, "l2": 2}
 
@@ -39,9 +40,13 @@ class Ball:
         return float(moved.flatten().norm(p=ORDERS[self.norm]))
 
     def holds(self, x: Tensor, y: Tensor) -> bool:
-        """Whether y is inside the ball around x."""
+        """Whether y is inside the ball around x; the border of a closed one is as far as rounding may have put it."""
+        radius = self.radius * (1 + 1e-12) if self.closed else self.radius
+        if self.grid is not None:
+            steps = ((y.double() - x.double()) * self.grid).round().long()
+            return within(steps.flatten().tolist(), radius, self.norm, self.grid, self.closed)
         distance = self.distance(x, y)
-        return distance <= self.radius * (1 + 1e-12) if self.closed else distance < self.radius
+        return distance <= radius if self.closed else distance < radius
 
     def steepest(self, gradient: Tensor, x: Tensor, spread: int = 1) -> Tensor:
         """A direction as long as the radius: in l2 the gradient's, in l1 along its `spread` largest coordinates.

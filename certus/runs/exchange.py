@@ -4,7 +4,8 @@
     predict   idx  label  predict  correct  time
 
 `predict` is −1 for an abstention; `time` is seconds or `H:MM:SS.ffffff`. Columns are found by their names, so logs of
-the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over.
+the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over. Radii are
+l2, as theirs; a column `norm`, written where they are not, says so of all lines.
 Their logs round radii to nearest (erratum E7); what is written here is rounded down.
 """
 
@@ -14,9 +15,9 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast, get_args
 
-from certus.contracts import ABSTAIN
+from certus.contracts import ABSTAIN, Norm
 from certus.errors import RunError
 from certus.files import write_whole
 from certus.runs.rows import Record, Row
@@ -57,7 +58,8 @@ def read_log(path: Path) -> Record:
         rows[row.index] = row
     if not rows:
         raise RunError(f"log {path} must hold at least one input; got a header only")
-    return Record(path.name, "certify" if kind == "certify" else "predict", tuple(rows[i] for i in sorted(rows)))
+    ordered = tuple(rows[i] for i in sorted(rows))
+    return Record(path.name, "certify" if kind == "certify" else "predict", ordered, norm=_norm(path, header, lines))
 
 
 def write_cohen(record: Record, path: Path, full: bool = False) -> None:
@@ -71,6 +73,8 @@ def write_cohen(record: Record, path: Path, full: bool = False) -> None:
     }
     if record.kind == "certify":
         columns["radius"] = lambda row: repr(row.radius) if full else rounded_down(row.radius, 3)
+        if record.norm != "l2":
+            columns["norm"] = lambda row: record.norm
     columns["correct"] = lambda row: int(row.correct)
     if timed:
         columns["time"] = lambda row: _clock(row.seconds or 0.0)
@@ -111,6 +115,18 @@ def _check_header(path: Path, header: list[str]) -> None:
         _refuse(path, 1, f"name the columns {' '.join(NEEDED)}, tab-separated", f"{found!r} (no {missing[0]})")
     if len(set(header)) != len(header):
         _refuse(path, 1, "name every column once", " ".join(header)[:60])
+
+
+def _norm(path: Path, header: list[str], lines: list[str]) -> Norm:
+    """Of the radii: l2, unless all lines say another."""
+    if "norm" not in header:
+        return "l2"
+    said = list(dict.fromkeys(line.split("\t")[header.index("norm")] for line in lines))
+    for norm in get_args(Norm):
+        if said == [norm]:
+            return cast(Norm, norm)
+    expected = f"one of {', '.join(get_args(Norm))}, the same in all lines"
+    raise RunError(f"norm of log {path} must be {expected}; got {', '.join(said)[:60]}")
 
 
 def _row(path: Path, number: int, cells: Mapping[str, str]) -> Row:

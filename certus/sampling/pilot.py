@@ -70,8 +70,9 @@ class Pilot:
         return self.cap
 
     def _expected(self, noise: Noise, p: float, n: int, dim: int) -> float:
-        """The radius when the proof's draws fall as the pilot's did."""
+        """The radius when the proof's draws fall as the pilot's did; in l0 plus one, since there 0 is proven too."""
         import torch
 
         low = torch.tensor(lower_bound(math.floor(n * p), n, self.alpha), dtype=torch.float64)
-        return max(0.0, float(noise.radius(low, 1 - low, dim))) if low > 0.5 else 0.0
+        proven = float(noise.norm == "l0")
+        return proven + max(0.0, float(noise.radius(low, 1 - low, dim))) if low > 0.5 else 0.0

@@ -84,3 +84,10 @@ def test_every_noise_has_its_ball():
     assert ball(Uniform(lam=0.5), 0.5) == Ball("l1", 0.5)
     assert ball(Splitting(lam=0.5), 0.5, exact=True) == Ball("l1", 0.5, 255, closed=True)
     assert ball(Discrete(keep=0.8, values=2), 3.0) == Ball("l0", 3.0, closed=True)
+
+
+def test_on_the_grid_the_rim_is_told_from_the_inside_in_whole_numbers():
+    x, y = torch.zeros(2), torch.tensor([3.0, 4.0]) / 255
+    assert Ball("l2", math.nextafter(5 / 255, 1), grid=255).holds(x, y)
+    assert not Ball("l2", math.nextafter(5 / 255, 0), grid=255).holds(x, y)
+    assert Ball("l2", math.nextafter(5 / 255, 0), grid=255, closed=True).holds(x, y)

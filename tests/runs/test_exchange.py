@@ -128,6 +128,17 @@ def test_a_log_is_written_as_cohen_wrote_it(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["out.tsv"]
 
 
+def test_radii_of_another_norm_say_so_and_come_back_with_it(tmp_path: Path) -> None:
+    record = Record("a", "certify", (Row(0, 3, 3, 2.0), Row(1, 3, -1, 0.0)), norm="l0")
+    write_cohen(record, tmp_path / "a.tsv")
+    assert (tmp_path / "a.tsv").read_text().splitlines()[0] == "idx\tlabel\tpredict\tradius\tnorm\tcorrect"
+    assert read_log(tmp_path / "a.tsv").norm == "l0"
+    text = (tmp_path / "a.tsv").read_text()
+    for bad, got in ((text.replace("l0", "l3"), "l3"), (text.replace("l0", "l1", 1), "l1, l0")):
+        with pytest.raises(RunError, match=f"must be one of l0, l1, l2, linf, the same in all lines; got {got}$"):
+            read_log(log(tmp_path, bad))
+
+
 def test_full_precision_comes_back_bit_for_bit(tmp_path: Path) -> None:
     rows = (Row(0, 3, 3, math.pi / 3, seconds=1.5), Row(7, 1, 1, 5e-324, seconds=2.0))
     write_cohen(Record("log.tsv", "certify", rows), tmp_path / "log.tsv", full=True)
