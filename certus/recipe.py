@@ -75,6 +75,7 @@ class Means:
     notes: tuple[str, ...] = ()
     # Of an ensemble: its members, rows it was given, members asked about them, rows that did not need all of them.
     asked: Mapping[str, int] | None = None
+    started: str | None = None  # when the run was first begun; not told by older ones
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,13 @@ def build_procedure(question: Question) -> Any:
         return build("procedures", settings)
     except KeyError as error:
         raise CertusError(f"a part of a recipe must have a name; got {question.procedure}") from error
+
+
+def now() -> str:
+    """This moment, as a recipe tells it."""
+    import datetime
+
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def versions() -> dict[str, str]:

@@ -124,12 +124,13 @@ def recipe_of(question: Question, prepared: Ready, batch: int | None, inputs: In
     import shlex
 
     from certus.contracts import batch_rows
-    from certus.recipe import Means, Recipe, versions
+    from certus.recipe import Means, Recipe, now, versions
 
     command = shlex.join(["certus", *sys.argv[1:]])
     notes = (prepared.note,) if prepared.note else ()
     rows = batch or batch_rows(inputs.shape)
-    return Recipe(question, Means(rows, prepared.engine, command, threads, prepared.workers, versions(), notes))
+    means = Means(rows, prepared.engine, command, threads, prepared.workers, versions(), notes, started=now())
+    return Recipe(question, means)
 
 
 def carry_out_shown(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import _json
 from certus.cli.report import LAYOUTS, parse_radii
 from certus.errors import OptionError, unknown
 
@@ -31,7 +32,7 @@ def combine(
     holdout_select: Annotated[str | None, typer.Option(help="What selects there, as --select.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Another alpha than that of --certify.")] = None,
     radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object a threshold.")] = False,
+    as_json: _json.Option = False,
     tables: Annotated[str, typer.Option(help="Layout of the table: text, md or latex.")] = "text",
     plots: Annotated[Path | None, typer.Option(help="Folder to write pictures into, as SVG and PNG.")] = None,
     baseline: Annotated[
@@ -116,9 +117,7 @@ def _print(found: Parts, thetas: list[float], radii: list[float] | None, as_json
 
     table = aces.lines(found.at(thetas), radii)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(aces.as_json(table), indent=2, allow_nan=False))
+        _json.say(aces.as_json(table))
         return
     typer.echo({"text": aces.text, "md": aces.markdown, "latex": aces.latex}[layout](table))
     if layout == "text" and (note := aces.note(found)):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from certus.cli import _json
 from certus.cli import _options as o
 from certus.errors import OptionError
 
@@ -28,7 +29,7 @@ def command(
     data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
     memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
     threads: o.Threads = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    as_json: _json.Option = False,
 ) -> None:
     """Try to prove a run wrong: attack inside its radii, test again, look at noise, scores and counts. Exit 1 if it is.
 
@@ -44,7 +45,10 @@ def command(
     plan = Plan(inputs, n, asked, draws, steps, redraw, error, seed, threads)
     with bar(f"audit {run.name}", "trials") as update:
         report = audit(run, plan, Places(model, data, memory), update)
-    typer.echo(_as_json(run, report) if json else _as_text(report))
+    if as_json:
+        _json.say(_answer(run, report))
+    else:
+        typer.echo(_as_text(report))
     if report.violations:
         raise typer.Exit(1)
 
@@ -66,17 +70,13 @@ def _as_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _as_json(run: Path, report: Report) -> str:
+def _answer(run: Path, report: Report) -> dict[str, Any]:
     import dataclasses
-    import json
 
-    return json.dumps(
-        {
-            "run": str(run),
-            "verdict": "violated" if report.violations else "nothing found",
-            "error": report.error,
-            "checks": [dataclasses.asdict(check) for check in report.checks],
-            "under_attack": [stand._asdict() for stand in report.stands],
-        },
-        indent=2,
-    )
+    return {
+        "run": str(run),
+        "verdict": "violated" if report.violations else "nothing found",
+        "error": report.error,
+        "checks": [dataclasses.asdict(check) for check in report.checks],
+        "under_attack": [stand._asdict() for stand in report.stands],
+    }

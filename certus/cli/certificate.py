@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from certus.cli import _json
+
 if TYPE_CHECKING:
     from certus.data import Inputs
     from certus.recipe import Question
     from certus.report.pictures import Album
+    from certus.runs.document import Document
+    from certus.runs.verify import Findings
 
 
 def command(
@@ -19,7 +24,7 @@ def command(
     index: Annotated[int, typer.Argument(metavar="INDEX", help="Which input, by its index in the data.")],
     out: Annotated[Path | None, typer.Option(help="Write it here as JSON, which `certus verify` takes.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the JSON.")] = False,
+    as_json: _json.Option = False,
     data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
     without_input: Annotated[
         bool, typer.Option("--without-input", help="Leave the input's values out: its draws cannot be drawn again.")
@@ -76,7 +81,7 @@ def _album(question: Question, inputs: Inputs, index: int) -> Album | None:
     return Album(inputs, {index: inputs.indices.tolist().index(index)}, build("noise", question.noise), question.seed)
 
 
-def check(path: Path, model: str | None, again: bool) -> None:
+def check(path: Path, model: str | None, again: bool, as_json: bool = False) -> None:
     """`certus verify` of such a document, with the model and nothing else. Exit 1 if anything is amiss."""
     from certus.classifiers import digest, load, ready
     from certus.cli._progress import bar
@@ -89,6 +94,15 @@ def check(path: Path, model: str | None, again: bool) -> None:
     with bar(f"verify {path.name}", "draws") as update:
         classifier = loaded if found.x is None else ready(loaded, found.x).classifier
         findings = certificate.check(found, classifier, digest(spec), again, update)
+    if as_json:
+        _json.say({"certificate": str(path), "index": found.row.index, **found.answer, **asdict(findings)})
+    else:
+        _say_findings(found, findings, again)
+    if findings.problems:
+        raise typer.Exit(1)
+
+
+def _say_findings(found: Document, findings: Findings, again: bool) -> None:
     for problem in findings.problems:
         typer.echo(f"NOT AS STATED  {problem}")
     drawn = f"{findings.votes:,} draws drawn again, {findings.explained} votes moved within rounding"
@@ -99,5 +113,3 @@ def check(path: Path, model: str | None, again: bool) -> None:
         f"counts, {drawn if findings.redrawn else f'nothing drawn again{left}'}{memory}: "
         + ("all as stated" if not findings.problems else f"{len(findings.problems)} problems")
     )
-    if findings.problems:
-        raise typer.Exit(1)

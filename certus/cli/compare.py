@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import _json
 from certus.cli.report import LAYOUTS, open_named, parse_radii, print_table
 from certus.errors import OptionError, unknown
 
@@ -24,7 +25,7 @@ def command(
     fail_below: Annotated[
         str | None, typer.Option(help="Exit 1 where B − A is below, as in acr=-0.01,0.5=-0.02.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: _json.Option = False,
     tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in old,new.")] = None,
 ) -> None:
@@ -82,9 +83,6 @@ def _print(found: Compared, as_json: bool, layout: str, failed: list[str]) -> No
     from certus.report import _compare_words
 
     if as_json:
-        import json
-
-        answer = {**_compare_words.as_json(found), "failed": failed}
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
+        _json.say({**_compare_words.as_json(found), "failed": failed})
     else:
         print_table(_compare_words.table(found), layout)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from certus.cli import _json
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -26,21 +28,33 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `certus data 
 
 
 @app.command("list")
-def list_() -> None:
+def list_(as_json: _json.Option = False) -> None:
     """Show the data sets by name, with their sizes, shapes, and where they are cached."""
     from rich.console import Console
     from rich.table import Column, Table
 
     from certus import catalog
 
+    parts = {name: catalog.build("data", name) for name in catalog.names("data")}
+    if as_json:
+        _json.say([_facts(name, part) for name, part in parts.items()])
+        return
     table = Table("name", "train", "test", "shape", "classes", Column("cached", overflow="fold"))
-    for name in catalog.names("data"):
-        part = catalog.build("data", name)
+    for name, part in parts.items():
         where = "embedded" if part.embedded else str(part.folder()) if part.cached() else f"no: certus data get {name}"
         shape = "×".join(map(str, part.shape))
         table.add_row(name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where)
     Console().print(table)
     typer.echo("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
+
+
+def _facts(name: str, part: Any) -> dict[str, Any]:
+    there = part.embedded or part.cached()
+    cached = str(part.folder()) if there and not part.embedded else None
+    return {
+        "name": name, "sizes": part.sizes, "shape": part.shape, "classes": part.classes, "there": there,
+        "cached": cached,
+    }  # fmt: skip
 
 
 class _Bar:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import _json
 from certus.cli import _options as o
 from certus.errors import OptionError
 
@@ -40,7 +41,7 @@ def command(
     image_size: o.ImageSize = None,
     engine: o.Engine = "auto",
     threads: o.Threads = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: _json.Option = False,
     out: Annotated[Path | None, typer.Option(help="Pictures: OUT and OUT-fit, each as .svg and .png.")] = None,
     set_: o.NoiseSet = None,
 ) -> None:
@@ -132,9 +133,7 @@ def _print(found: Sheet, as_json: bool) -> None:
     from certus.ensembles import _sheet as layout
 
     if as_json:
-        import json
-
-        typer.echo(json.dumps(layout.as_json(found), indent=2, ensure_ascii=False, allow_nan=False))
+        _json.say(layout.as_json(found))
         return
     from rich.console import Console
 

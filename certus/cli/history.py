@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from certus.cli import _json
 from certus.cli.report import LAYOUTS, parse_radii, print_table
 from certus.errors import OptionError, unknown
 
@@ -14,12 +15,13 @@ from certus.errors import OptionError, unknown
 def command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with runs somewhere below it.")],
     radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an object for each question.")] = False,
+    as_json: _json.Option = False,
     tables: Annotated[str | None, typer.Option(help="Layout of the tables: text, md or latex.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw it, as SVG and PNG.")] = None,
 ) -> None:
     """The figures of every version of a model, in time order: runs that were asked the same stand together.
 
-    certus history runs
+    certus history runs --plot history.svg
     """
     if as_json and tables is not None:
         raise OptionError("--json and --tables must not be given together; got both")
@@ -32,10 +34,13 @@ def command(
     lines, notes = history.history(folder, chosen)
     for note in notes:
         typer.echo(f"certus: {note}", err=True)
-    if as_json:
-        import json
+    if plot is not None:
+        from certus.report import history_plots, plots
 
-        typer.echo(json.dumps([history.as_json(line) for line in lines], indent=2, ensure_ascii=False, allow_nan=False))
+        for path in plots.save(history_plots.figure(lines), plot):
+            typer.echo(f"certus: wrote {path}", err=True)
+    if as_json:
+        _json.say([history.as_json(line) for line in lines])
         return
     comment = "% " if tables == "latex" else ""
     for number, line in enumerate(lines):

@@ -8,13 +8,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from certus.cli import _json
 from certus.cli import _options as o
 from certus.errors import OptionError
 
 app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The memory.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("create")
@@ -41,7 +41,7 @@ def create(
 
 
 @app.command("stats")
-def stats(file: File, as_json: Json = False) -> None:
+def stats(file: File, as_json: _json.Option = False) -> None:
     """Whose a memory is, and its regions by label: how many, how many made room for others, their radii."""
     from certus.memory import Memory
 
@@ -49,12 +49,10 @@ def stats(file: File, as_json: Json = False) -> None:
         found = memory.stats()
         identity = memory.identity
     if as_json:
-        import json
-
         labels = [label._asdict() for label in found.labels]
         owner = {"classifier": found.owner.classifier, "norm": found.owner.norm, "shape": list(found.owner.shape)}
         about = {"identity": identity, **owner, "regions": found.regions, "bytes": found.size, "labels": labels}
-        typer.echo(json.dumps(about, indent=2))
+        _json.say(about)
         return
     typer.echo(f"memory {identity[:8]} of classifier {found.owner.classifier[:12]}, {found.owner.norm}, "
                f"inputs {found.owner.shape}: {found.regions} regions, {found.size:,} bytes")  # fmt: skip
@@ -97,7 +95,7 @@ def query(
     split: o.Split = "test",
     range: o.Range = None,
     image_size: o.ImageSize = None,
-    as_json: Json = False,
+    as_json: _json.Option = False,
 ) -> None:
     """Ask a memory about inputs: the label and number of the region each lies deepest in, and how far it holds.
 
@@ -110,10 +108,8 @@ def query(
         answers = [memory.query(inputs.tensor(position)) for position, _ in enumerate(inputs.indices)]
     found = [(int(index), answer) for index, answer in zip(inputs.indices, answers, strict=True)]
     if as_json:
-        import json
-
         nothing = {"label": None, "number": None, "radius": 0.0}
-        typer.echo(json.dumps([{"input": i, **(a._asdict() if a else nothing)} for i, a in found], indent=2))
+        _json.say([{"input": i, **(a._asdict() if a else nothing)} for i, a in found])
         return
     lines = [(str(i), str(a.label), str(a.number), _radius(a.radius)) for i, a in found if a]
     if lines:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import _json
 from certus.cli import _options as o
 from certus.errors import OptionError
 
@@ -34,7 +35,7 @@ def command(
     like_alpha: Annotated[float, typer.Option(help="Alpha behind the radii of a log; locuslab's fit 0.01.")] = 0.01,
     rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
     inputs: Annotated[int | None, typer.Option(help="How many inputs; default: as many as --like has.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: _json.Option = False,
     set_: o.NoiseSet = None,
 ) -> None:
     """What each scheme will draw, and what that can prove, before anything is spent.
@@ -98,9 +99,7 @@ def _print(sheet: Sheet, as_json: bool) -> None:
     from certus.plan import sheet as layout
 
     if as_json:
-        import json
-
-        typer.echo(json.dumps(layout.as_json(sheet), indent=2, ensure_ascii=False, allow_nan=False))
+        _json.say(layout.as_json(sheet))
         return
     from rich.console import Console
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import _json
 from certus.errors import OptionError, unknown
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ PAPERS = ("ens", "sween", "esb", "dds", "aces")
 
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or Cohen-style logs.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an object for one run, else a list.")] = False,
+    as_json: _json.Option = False,
     radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
     tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
@@ -176,8 +177,6 @@ def _write_files(
 def _print_json(
     records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
 ) -> None:
-    import json
-
     from certus.report import economy, metrics
     from certus.report._ensemble_json import as_json as compared
     from certus.report.sections import memory_figures
@@ -194,7 +193,7 @@ def _print_json(
         for record, figure, run in zip(records, found, economy.economies(records, radii), strict=True)
     ]
     answer = objects[0] if len(objects) == 1 else objects
-    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
+    _json.say(answer)
 
 
 def _print_text(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from certus.cli import _json
+
+if TYPE_CHECKING:
+    from certus.runs.verify import Findings
 
 
 def command(
@@ -15,6 +21,7 @@ def command(
     model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
     data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
     memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
+    as_json: _json.Option = False,
 ) -> None:
     """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
 
@@ -35,7 +42,7 @@ def command(
     if redraw < 0:
         raise OptionError(f"--redraw must be 0 or more; got {redraw}")
     if run.is_file():
-        check(run, model, redraw > 0)
+        check(run, model, redraw > 0, as_json)
         return
     question = Recipe.read(run / "recipe.toml").question
     place, subset = data or question.data, (question.split, question.skip, question.max)
@@ -48,15 +55,22 @@ def command(
         classifier = ready(loaded, inputs.tensor(0)).classifier
         findings = verify(run, inputs, classifier, redraw, seed, update, memory)
     problems += findings.problems
+    if as_json:
+        _json.say({"run": str(run), "inputs": question.inputs, **asdict(findings), "problems": problems})
+    else:
+        _say(findings, problems, question.inputs)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _say(findings: Findings, problems: list[str], inputs: int) -> None:
     for problem in problems[:20]:
         typer.echo(f"NOT AS RECORDED  {problem}")
     if len(problems) > 20:
         typer.echo(f"… and {len(problems) - 20} more")
     typer.echo(
-        f"{findings.rows} of {question.inputs} inputs recomputed from their counts; {findings.redrawn} drawn again "
+        f"{findings.rows} of {inputs} inputs recomputed from their counts; {findings.redrawn} drawn again "
         f"({findings.votes} draws, {findings.explained} votes moved within rounding)"
         + (f"; {findings.settled} answers of the memory replayed: " if findings.settled else ": ")
         + ("all as recorded" if not problems else f"{len(problems)} problems")
     )
-    if problems:
-        raise typer.Exit(1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from certus.cli import _json
 from certus.errors import unknown
 
 if TYPE_CHECKING:
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 RADII = ("0", "0.25", "0.5", "0.75")
 
 
-def command(name: Annotated[str | None, typer.Argument(help="Tell all about this one.")] = None) -> None:
+def command(
+    name: Annotated[str | None, typer.Argument(help="Tell all about this one.")] = None, as_json: _json.Option = False
+) -> None:
     """List the small networks that come with certus, or tell all about one. Any command takes their names as MODEL.
 
     certus certify cifar10-resnet8-gaussian-0 --data cifar10 --skip 20 --sigma 0.25 --out runs/zoo
@@ -22,12 +26,18 @@ def command(name: Annotated[str | None, typer.Argument(help="Tell all about this
     from certus.zoo import networks
 
     known = networks()
-    if name is None:
-        _list(list(known.values()))
-    elif name in known:
-        _tell(known[name])
-    else:
+    if name is not None and name not in known:
         raise unknown("name of a network in the zoo", name, known)
+    if as_json:
+        _json.say([_facts(network) for network in known.values()] if name is None else _facts(known[name]))
+    elif name is None:
+        _list(list(known.values()))
+    else:
+        _tell(known[name])
+
+
+def _facts(network: Network) -> dict[str, Any]:
+    return {**asdict(network), "settings": network.config["settings"], "bytes": network.size}
 
 
 def _list(networks: list[Network]) -> None:

@@ -1,7 +1,7 @@
 """The runs below a folder as a history: what each version of a model reached, question by question, in time order.
 
 Runs belong to one line of history when they differ in nothing but the model, its noise draws and the place of the data.
-Time is that of a run's recipe on the disk: when the run was last begun or continued.
+Time is when a run was first begun; of one that does not tell, when its recipe was last written.
 """
 
 from __future__ import annotations
@@ -117,10 +117,15 @@ def _runs(folder: Path) -> tuple[list[tuple[datetime.datetime, Record]], list[st
         except CertusError as error:
             notes.append(f"left out: {error}")
             continue
-        when = datetime.datetime.fromtimestamp(recipe.stat().st_mtime).astimezone()
+        started = record.settings["means"].get("started")
+        when = datetime.datetime.fromisoformat(started) if started else _written(recipe)
         name = str(recipe.parent.relative_to(folder)) if recipe.parent != folder else record.name
         found.append((when, replace(record, name=name)))
     return found, notes
+
+
+def _written(path: Path) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(path.stat().st_mtime).astimezone()
 
 
 def _question(record: Record) -> dict[str, Any]:

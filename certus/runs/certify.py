@@ -82,7 +82,7 @@ def carry_out(
             watcher.finished((row.draws or 0) + copies)
         kept = tuple(dict.fromkeys([*means.notes, *notes]))
         asked = _sum(classifier, recipe.means.asked or {}, before)
-        replace(recipe, means=replace(means, notes=kept, asked=asked)).write(folder / "recipe.toml")
+        replace(recipe, means=replace(recipe.means, notes=kept, asked=asked)).write(folder / "recipe.toml")
         if remember is not None and remember.order is not None:
             remember.settle(store, inputs, question.seed, watcher.remembering)
 
@@ -101,11 +101,15 @@ def _recall(remember: Remember, store: Store, source: Source, inputs: Inputs, ba
 
 
 def _continued(recipe: Recipe, folder: Path) -> Recipe:
-    """With what earlier attempts have counted of an ensemble's members; one that was killed has told nothing."""
+    """With the time of its beginning, and what earlier attempts have counted of an ensemble's members.
+
+    An attempt that was killed has counted nothing.
+    """
     path = folder / "recipe.toml"
-    return (
-        replace(recipe, means=replace(recipe.means, asked=Recipe.read(path).means.asked)) if path.exists() else recipe
-    )
+    if not path.exists():
+        return recipe
+    earlier = Recipe.read(path).means
+    return replace(recipe, means=replace(recipe.means, asked=earlier.asked, started=earlier.started))
 
 
 def _asked(classifier: Classifier) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -25,6 +26,12 @@ def certus(capsys, monkeypatch, tmp_path):
         return code, captured.out, captured.err
 
     return call
+
+
+def test_json_tells_what_the_words_do(certus):
+    every = json.loads(certus("zoo", "--json")[1])
+    assert [one["name"] for one in every] == NAMES
+    assert json.loads(certus("zoo", NAMES[0], "--json")[1]) == every[0] and every[0]["settings"]["sigma"] == 0.25
 
 
 def test_the_list_has_a_line_for_each_with_its_figures(certus):

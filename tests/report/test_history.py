@@ -11,6 +11,7 @@ from made_runs import WRONG, stored
 from certus.cli.main import run
 from certus.errors import RunError
 from certus.report.history import as_json, history, table
+from certus.report.history_plots import figure
 
 
 @pytest.fixture
@@ -81,3 +82,23 @@ def test_a_folder_without_runs_is_one_line(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "absent", Path(__file__)):
         with pytest.raises(RunError, match="must hold runs"):
             history(place)
+
+
+def test_time_is_told_by_the_run_itself_however_often_it_is_copied(runs: Path) -> None:
+    recipe = runs / "v2" / "run" / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("[means]", '[means]\nstarted = "2001-01-01T00:00:00+00:00"'))
+    (first, _), _ = history(runs)
+    assert [version.record.name for version in first.versions] == ["v2/run", "v1/run"]
+    assert first.versions[0].when.isoformat() == "2001-01-01T00:00:00+00:00"
+
+
+def test_the_picture_has_a_row_of_panels_for_each_question(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(runs / "v2" / "guesses", [0.0, WRONG], 1e9, procedure={"name": "predict", "n": 10, "alpha": 0.001})
+    assert run(["history", str(runs), "--plot", str(runs / "all.svg")]) == 0
+    assert "all.png" in capsys.readouterr().err and (runs / "all.png").stat().st_size > 1000
+    lines, _ = history(runs)
+    parts = figure(lines).subfigs
+    assert len(parts) == len(lines) == 3
+    left, right = parts[0].axes
+    assert list(left.lines[0].get_ydata()) == [version.figures.acr for version in lines[0].versions]
+    assert right.lines[0].get_ydata()[0] == lines[0].versions[0].figures.certified_accuracy[0.0].value

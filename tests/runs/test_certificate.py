@@ -186,10 +186,17 @@ def test_the_commands_go_together(place: Path, tmp_path: Path, capsys: pytest.Ca
     assert "550 draws drawn again, 0 votes moved within rounding: all as stated" in capsys.readouterr().out
     assert run(["verify", str(path), "--model", "lines:b"]) == 1
     assert "NOT AS STATED" in capsys.readouterr().out
+    assert run(["verify", str(path), "--model", "lines:b", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["index"], answer["rows"]) == (INDEX, 1) and answer["problems"]
     assert run(["verify", str(path), "--redraw", "0"]) == 0
     assert "nothing drawn again: all as stated" in capsys.readouterr().out
     path.write_text(told.replace('"radius": 0', '"radius": 1', 1))
     assert run(["verify", str(path)]) == 1
+    capsys.readouterr()
+    assert run(["verify", str(place / "run"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["problems"] == [] and answer["redrawn"] == 3 and answer["rows"] == answer["inputs"]
 
 
 def test_an_answer_of_a_memory_is_told_and_its_smoothing_checked(

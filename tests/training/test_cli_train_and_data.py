@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from certus.cli.main import run
@@ -55,6 +57,8 @@ def test_data_list_and_get(certus, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
     code, out, _ = certus("data", "list")
     assert code == 0 and "embedded" in out and "no: certus data get cifar10" in out and "3×32×32" in out
+    told = {one["name"]: one for one in json.loads(certus("data", "list", "--json")[1])}
+    assert told["digits"]["there"] and not told["cifar10"]["there"] and told["cifar10"]["sizes"]["test"] == 10_000
     assert certus("data", "get", "digits")[:2] == (0, "digits is embedded; there is nothing to fetch\n")
     code, _, err = certus("data", "get", "mnits")
     assert code == 2 and "did you mean 'mnist'" in err and err.count("\n") == 1
