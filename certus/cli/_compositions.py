@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def means_of(
 
 def noise_of(name: str, sigma: float | None, settings: list[str] | None, whose: str) -> Noise:
     """A noise of a composition: one that arrays of probabilities have radii under."""
-    noise, unknown = o.noise_of(name, sigma, settings)
+    noise, unknown = p.noise_of(name, sigma, settings)
     if unknown:
         raise OptionError(f"--set of {whose} must be an option of {name} noise; got '{unknown[0]}'")
     if noise.norm not in ("l1", "l2") or name == "splitting":

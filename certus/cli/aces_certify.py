@@ -10,6 +10,7 @@ import typer
 
 from certus.cli import _compositions as c
 from certus.cli import _options as o
+from certus.cli import _parts as p
 
 Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")]
 Draws = Annotated[int, typer.Option("--n", "--N", help="Draws that test.")]
@@ -58,7 +59,7 @@ def certify(
     procedure = Aces(theta, n0, n, alpha, look)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
-    print(f"certus: {o.say_noise(around)}: two tests at {alpha / 2:g} each", file=sys.stderr)
+    print(f"certus: {p.say_noise(around)}: two tests at {alpha / 2:g} each", file=sys.stderr)
     networks: list[c.Network] = [("certify", certify, around), ("core", core, None)]
     if select is not None:
         networks.append(("select", select, around))
@@ -102,7 +103,7 @@ def select(
     procedure = Select(theta, n0, n, alpha, look)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
-    print(f"certus: {o.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
+    print(f"certus: {p.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
     inputs = subset.load()
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(around), describe(procedure), None, seed)

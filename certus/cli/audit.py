@@ -9,6 +9,7 @@ import typer
 
 from certus.cli import _json
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def command(
     from certus.audit._run import Places, Plan, audit
     from certus.cli._progress import bar
 
-    asked = o.parse_radii(None, radii)
+    asked = p.parse_radii(None, radii)
     if any(not 0 < radius < float("inf") for radius in asked):
         raise OptionError(f"--radii must be positive numbers; got '{radii}'")
     plan = Plan(inputs, n, asked, draws, steps, redraw, error, seed, threads)

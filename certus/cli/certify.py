@@ -12,6 +12,7 @@ import typer
 from certus.cli import _arithmetic as a
 from certus.cli import _memory as m
 from certus.cli import _options as o
+from certus.cli import _parts as p
 
 
 def command(
@@ -77,12 +78,12 @@ def command(
     from certus.streams import check_seed
 
     # Everything that can be refused is refused before anything is loaded or written.
-    chosen, rest = o.noise_of(noise, sigma, set_)
+    chosen, rest = p.noise_of(noise, sigma, set_)
     a.check(arithmetic, chosen)
-    scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
+    scheme = p.sampling_of(sampling, n, alpha, radius, radii, rest)
     procedure = Certify(n0, scheme, against)
     search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
-    preparation = o.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
+    preparation = p.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
     m.check(memory, order, frozen, chosen, sigma_per_input, against)
     check_seed(seed)
     o.check_batch(batch)
@@ -91,7 +92,7 @@ def command(
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     chosen = a.settled(chosen, arithmetic, inputs, out)
-    print(f"certus: {o.say_noise(chosen)}: {promise}", file=sys.stderr)
+    print(f"certus: {p.say_noise(chosen)}: {promise}", file=sys.stderr)
     prepared = o.prepare(model, inputs, engine, threads)
     parts = describe(chosen), describe(procedure), describe(scheme)
     question = o.question_of(model, subset, inputs, *parts, seed)

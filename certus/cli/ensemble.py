@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.cli import forecast
 from certus.errors import OptionError
 
@@ -69,8 +70,8 @@ def make(
     # Everything that can be refused is refused before anything is loaded or written.
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
     numbers, kind = _numbers(weights), vote or ("soft" if weights is None else "weighted")
-    own, rest = o.settings_of("noise", noise, set_) if data is not None else ([], set_)
-    wish = Wish(len(members), kind, numbers, consensus, exit_at, o.named(rest))
+    own, rest = p.settings_of("noise", noise, set_) if data is not None else ([], set_)
+    wish = Wish(len(members), kind, numbers, consensus, exit_at, p.named(rest))
     ensemble.refuse_strangers(out)
     subset = o.Subset(data, split, skip, max, range, image_size, start) if data is not None else None
     holdout = _holdout(subset, (noise, sigma, own), seed, wish)
@@ -94,7 +95,7 @@ def _numbers(weights: str | None) -> Any:
     """`0.2,0.8` as numbers; a name as it is."""
     if weights is None or weights[:1].isalpha():
         return weights
-    value = o.parse_value(weights)
+    value = p.parse_value(weights)
     return value if isinstance(value, list) else [value]
 
 
@@ -112,7 +113,7 @@ def _holdout(
         raise OptionError("--data and --sigma of an ensemble must be given together; got one of them")
     if subset is None:
         return None
-    noise = o.only_noise(name, sigma, settings, "ensemble")
+    noise = p.only_noise(name, sigma, settings, "ensemble")
     return Holdout(subset.load(), noise, check_seed(seed))
 
 
@@ -158,7 +159,7 @@ def _kept(holdout: Holdout | None, choice: Choice, composed: Any, names: list[st
     (together,) = noisy_accuracy([composed], *holdout)
     inputs, tally = holdout.inputs, composed.tally
     typer.echo(
-        f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {o.say_noise(holdout.noise)}; "
+        f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {p.say_noise(holdout.noise)}; "
         "these are not for certification"
     )
     weights = choice.vote.get("weights", [])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _example(data: str | None, shape: str | None, image_size: int | None, value_
         raise OptionError(f"give one of --data and --shape; got {'both' if data else 'neither'}")
     if data is not None:
         return o.Subset(data, "test", 1, 1, value_range, image_size).load().tensor(0)
-    sizes = o.parse_value(shape or "")
+    sizes = p.parse_value(shape or "")
     listed = sizes if isinstance(sizes, list) else [sizes]
     if not all(isinstance(size, int) and size > 0 for size in listed):
         raise OptionError(f"--shape must be whole numbers above 0, as in 3,32,32; got '{shape}'")

@@ -9,6 +9,7 @@ import typer
 
 from certus.cli import _json
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ def command(
     from certus.ensembles._sheet import sheet
     from certus.ensembles.forecast import Forecast
 
-    asked = Forecast(_sizes(sizes), n, alpha, o.parse_radii(None, radii) or None, clean, fit, seed)
+    asked = Forecast(_sizes(sizes), n, alpha, p.parse_radii(None, radii) or None, clean, fit, seed)
     asked.check_members(len(members))
-    chosen = o.only_noise(noise, sigma, set_, "forecast")
+    chosen = p.only_noise(noise, sigma, set_, "forecast")
     _check_out(out)
     inputs = o.Subset(data, split, skip, max, range, image_size, start).load()
     ready = [_member(spec, inputs, engine, threads) for spec in members]

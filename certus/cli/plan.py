@@ -9,6 +9,7 @@ import typer
 
 from certus.cli import _json
 from certus.cli import _options as o
+from certus.cli import _parts as parts
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def command(
 
     certus plan --sigma 0.25 --radius 0.5 --like runs/a
     """
-    asked = o.parse_radii(radius, radii)
+    asked = parts.parse_radii(radius, radii)
     _check(n0, like_n, like_alpha, rate, inputs)
 
     from certus.plan.like import recovered
@@ -80,9 +81,11 @@ def _noise(name: str | None, sigma: float | None, settings: list[str] | None, re
             raise OptionError("--sigma must be given, unless --like is a run of certus; got neither")
         kept: Noise = build("noise", part)
         return kept
-    found = o.only_noise(name or (part["name"] if part else "gaussian"), sigma, settings, "plan")
+    found = parts.only_noise(name or (part["name"] if part else "gaussian"), sigma, settings, "plan")
     if record is not None and part is not None and found != (kept := build("noise", part)):
-        raise OptionError(f"noise of plan must be that of {record.name}, {o.say_noise(kept)}; got {o.say_noise(found)}")
+        raise OptionError(
+            f"noise of plan must be that of {record.name}, {parts.say_noise(kept)}; got {parts.say_noise(found)}"
+        )
     return found
 
 

@@ -11,6 +11,7 @@ import typer
 from certus.cli import _arithmetic as a
 from certus.cli import _memory as m
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import OptionError
 
 
@@ -46,7 +47,7 @@ def command(
     from certus.recipe import describe
     from certus.streams import check_seed
 
-    chosen, unknown = o.noise_of(noise, sigma, set_)
+    chosen, unknown = p.noise_of(noise, sigma, set_)
     if unknown:
         raise OptionError(f"--set of predict must be an option of {noise} noise; got '{unknown[0]}'")
     a.check(arithmetic, chosen)
@@ -58,7 +59,7 @@ def command(
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     inputs = subset.load()
     chosen = a.settled(chosen, arithmetic, inputs, out)
-    print(f"certus: {o.say_noise(chosen)}", file=sys.stderr)
+    print(f"certus: {p.say_noise(chosen)}", file=sys.stderr)
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(chosen), describe(procedure), None, seed)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)

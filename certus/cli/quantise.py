@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def command(
     from certus.streams import check_seed
 
     plain = sigma is None and noise == "gaussian"
-    chosen = o.only_noise(noise, SIGMA if plain else sigma, set_, "quantise")
+    chosen = p.only_noise(noise, SIGMA if plain else sigma, set_, "quantise")
     check_seed(seed)
     _check(model, out, compare, threads)
     calibration = o.Subset(data, split, skip, max, range, image_size).load()
@@ -60,14 +61,14 @@ def command(
     clean, labels = _held_out(calibration, others, compare)
     origin = (
         f"int8 quantisation of {digest(model)}, calibrated on {len(calibration)} inputs of "
-        f"{Path(calibration.name).name} ({split}, {calibration.digest[:12]}) with {o.say_noise(chosen)}, seed {seed}"
+        f"{Path(calibration.name).name} ({split}, {calibration.digest[:12]}) with {p.say_noise(chosen)}, seed {seed}"
     )
     after = q.quantise(before, _noisy(calibration.tensors(), chosen, seed, "calibrate"), origin)
     found = q.compare(before, after, _noisy(clean, chosen, seed, "compare"), labels)
     speed = q.speedup(before, after, clean[0], threads)
     write_whole(out, after.content or b"")
     typer.echo(f"{out}: {origin}")
-    _say(found, speed, o.say_noise(chosen), others)
+    _say(found, speed, p.say_noise(chosen), others)
 
 
 def _check(model: str, out: Path, compare: int, threads: int | None) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from certus.cli import _compositions as c
 from certus.cli import _options as o
+from certus.cli import _parts as p
 from certus.errors import DataError, OptionError, RunError
 
 if TYPE_CHECKING:
@@ -123,10 +124,10 @@ def certify(
     around, branches = Gaussian(sigma), [_branch(number, text) for number, text in enumerate(branch)]
     if len(branches) < 2:
         raise OptionError(f"--branch must be given at least twice; got {len(branches)}")
-    procedure = Route(n0, o.sampling_of(sampling, n, alpha, radius, None, set_))
+    procedure = Route(n0, p.sampling_of(sampling, n, alpha, radius, None, set_))
     subset = o.Subset(data, split, skip, max, range, image_size, start)
     means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
-    print(f"certus: {len(branches)} branches, selector under {o.say_noise(around)}: two tests at {alpha / 2:g} each",
+    print(f"certus: {len(branches)} branches, selector under {p.say_noise(around)}: two tests at {alpha / 2:g} each",
           file=sys.stderr)  # fmt: skip
     c.carry_out(out, [*branches, ("select", select, around)], procedure, {"name": "route"}, around, means)
     o.say_summary(out)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certus.cli._options import ImageSize, NoiseName, Range, Threads, parse_range, parse_value, say_noise
+from certus.cli._options import ImageSize, NoiseName, Range, Threads, parse_range
+from certus.cli._parts import parse_value, say_noise
 
 if TYPE_CHECKING:
     from certus.training.settings import Settings
