@@ -50,7 +50,7 @@ def settled(noise: Noise, arithmetic: str | None, inputs: Inputs, out: Path) -> 
     A run that was begun in floats goes on in floats.
     """
     from certus.noise.gaussian import Gaussian
-    from certus.noise.gaussian_grid import LARGEST, GaussianGrid
+    from certus.noise.gaussian_grid import LARGEST
     from certus.recipe import Recipe, describe
 
     if not isinstance(noise, Gaussian) or arithmetic == "float":
@@ -59,13 +59,21 @@ def settled(noise: Noise, arithmetic: str | None, inputs: Inputs, out: Path) -> 
     if arithmetic is None and recipe.exists() and Recipe.read(recipe).question.noise == describe(noise):
         return noise
     if eight_bit(inputs) and (arithmetic == "exact" or noise.sigma <= LARGEST / GRID):
-        return GaussianGrid(noise.sigma, GRID)
+        return in_steps(noise)
     if arithmetic == "exact":
         raise DataError(
             f"inputs with --arithmetic exact must be multiples of 1/{GRID}, as 8-bit images are; {inputs.name} are not "
             "(for other steps: --noise gaussian_grid --set grid=…)"
         )
     return noise
+
+
+def in_steps(noise: Noise) -> Noise:
+    """Gaussian noise in whole steps of 8-bit images; any other as it is."""
+    from certus.noise.gaussian import Gaussian
+    from certus.noise.gaussian_grid import GaussianGrid
+
+    return GaussianGrid(noise.sigma, GRID) if isinstance(noise, Gaussian) else noise
 
 
 def eight_bit(inputs: Inputs) -> bool:

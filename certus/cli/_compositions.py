@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from certus.cli import _arithmetic as a
 from certus.cli import _options as o
 from certus.cli import _parts as p
-from certus.errors import ModelError, OptionError
+from certus.errors import ModelError
 
 if TYPE_CHECKING:
     from certus.classifiers import Ready
@@ -26,6 +28,7 @@ class Means(NamedTuple):
     engine: str
     threads: int | None
     cluster: Cluster | None
+    arithmetic: str | None
 
 
 Network = tuple[str, str, "Noise | None"]  # role, model, noise; a core has none
@@ -39,27 +42,18 @@ def means_of(
     threads: int | None,
     ray: str | None,
     ray_workers: int | None,
+    arithmetic: str | None,
 ) -> Means:
     """The same as one value, refused before anything is loaded where they cannot be."""
     from certus.streams import check_seed
 
     check_seed(seed)
     o.check_batch(batch)
-    return Means(subset, seed, batch, engine, threads, o.cluster_of(ray, ray_workers, threads))
-
-
-def noise_of(name: str, sigma: float | None, settings: list[str] | None, whose: str) -> Noise:
-    """A noise of a composition: one that arrays of probabilities have radii under."""
-    noise, unknown = p.noise_of(name, sigma, settings)
-    if unknown:
-        raise OptionError(f"--set of {whose} must be an option of {name} noise; got '{unknown[0]}'")
-    if noise.norm not in ("l1", "l2") or name == "splitting":
-        raise OptionError(f"--noise of {whose} must be gaussian or uniform; got {name}")
-    return noise
+    return Means(subset, seed, batch, engine, threads, o.cluster_of(ray, ray_workers, threads), arithmetic)
 
 
 def carry_out(
-    out: Path, networks: Sequence[Network], procedure: Any, kind: dict[str, Any], noise: Noise, means: Means
+    out: Path, networks: Sequence[Network], procedure: Any, kind: dict[str, Any], noise: Noise, means: Means, about: str
 ) -> None:
     """Write the composition into the run's folder, and answer its question for every input."""
     from certus.classifiers import bundle
@@ -68,6 +62,8 @@ def carry_out(
 
     inputs = means.subset.load()
     refuse_strangers(out)
+    networks, noise = _settled(networks, noise, inputs, out, means.arithmetic)
+    print(f"certus: {p.say_noise(noise)}: {about}", file=sys.stderr)
     prepared = _prepared(networks, inputs, means)
     folder = out / MODEL
     parts = [(role, model, None if around is None else describe(around)) for role, model, around in networks]
@@ -79,10 +75,18 @@ def carry_out(
     o.carry_out_shown(recipe, out, inputs, prepared, f"{kind['name']} {inputs.name}", means.cluster)
 
 
+def _settled(
+    networks: Sequence[Network], noise: Noise, inputs: Inputs, out: Path, arithmetic: str | None
+) -> tuple[Sequence[Network], Noise]:
+    """Gaussian noises in whole steps, all of them, where this one is to be."""
+    settled = a.settled(noise, arithmetic, inputs, out)
+    if settled is noise:
+        return networks, noise
+    return [(role, model, around and a.in_steps(around)) for role, model, around in networks], settled
+
+
 def _prepared(networks: Sequence[Network], inputs: Inputs, means: Means) -> Ready:
     """The networks, found to go together, made fast."""
-    import sys
-
     from certus.classifiers import load, ready
     from certus.classifiers.bundle import Bundle
     from certus.ensembles.holdout import refuse_used

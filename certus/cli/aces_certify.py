@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from certus.cli import _arithmetic as a
 from certus.cli import _compositions as c
 from certus.cli import _options as o
 from certus.cli import _parts as p
@@ -29,6 +30,7 @@ def certify(
     ] = None,
     sigma: o.AnySigma = None,
     noise: o.NoiseName = "gaussian",
+    arithmetic: a.Option = None,
     theta: Annotated[float, typer.Option(help="Threshold of the rows kept; all others are had by `combine`.")] = 0.3,
     n: Draws = 100_000,
     n0: Choosing = 100,
@@ -55,15 +57,16 @@ def certify(
     from certus.procedures.aces import Aces
 
     # Everything that can be refused is refused before anything is loaded or written.
-    around = c.noise_of(noise, sigma, set_, "aces")
+    around = p.only_noise(noise, sigma, set_, "aces")
+    a.check(arithmetic, around)
     procedure = Aces(theta, n0, n, alpha, look)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
-    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
-    print(f"certus: {p.say_noise(around)}: two tests at {alpha / 2:g} each", file=sys.stderr)
+    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers, arithmetic)
     networks: list[c.Network] = [("certify", certify, around), ("core", core, None)]
     if select is not None:
         networks.append(("select", select, around))
-    c.carry_out(out, networks, procedure, {"name": "aces", "theta": theta}, around, means)
+    about = f"two tests at {alpha / 2:g} each"
+    c.carry_out(out, networks, procedure, {"name": "aces", "theta": theta}, around, means, about)
     _say(out, theta)
 
 
@@ -73,6 +76,7 @@ def select(
     out: Out,
     sigma: o.AnySigma = None,
     noise: o.NoiseName = "gaussian",
+    arithmetic: a.Option = None,
     theta: Annotated[float, typer.Option(help="Threshold of the rows kept; all others are had by `combine`.")] = 0.5,
     n: Draws = 100_000,
     n0: Choosing = 100,
@@ -99,12 +103,14 @@ def select(
     from certus.procedures.select import Select
     from certus.recipe import describe
 
-    around = c.noise_of(noise, sigma, set_, "select")
+    around = p.only_noise(noise, sigma, set_, "select")
+    a.check(arithmetic, around)
     procedure = Select(theta, n0, n, alpha, look)
     subset = o.Subset(data, split, skip, max, range, image_size, start)
-    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
-    print(f"certus: {p.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
+    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers, arithmetic)
     inputs = subset.load()
+    around = a.settled(around, arithmetic, inputs, out)
+    print(f"certus: {p.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
     prepared = o.prepare(model, inputs, engine, threads)
     question = o.question_of(model, subset, inputs, describe(around), describe(procedure), None, seed)
     recipe = o.recipe_of(question, prepared, batch, inputs, threads)

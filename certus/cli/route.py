@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certus.cli import _arithmetic as a
 from certus.cli import _compositions as c
 from certus.cli import _options as o
 from certus.cli import _parts as p
@@ -91,6 +91,7 @@ def certify(
     sigma: Annotated[float, typer.Option(help="Standard deviation of the selector's noise, inputs in [0,1].")],
     data: o.Data,
     out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
+    arithmetic: a.Option = None,
     radius: Annotated[
         float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")
     ] = None,
@@ -122,14 +123,14 @@ def certify(
 
     # Everything that can be refused is refused before anything is loaded or written.
     around, branches = Gaussian(sigma), [_branch(number, text) for number, text in enumerate(branch)]
+    a.check(arithmetic, around)
     if len(branches) < 2:
         raise OptionError(f"--branch must be given at least twice; got {len(branches)}")
     procedure = Route(n0, p.sampling_of(sampling, n, alpha, radius, None, set_))
     subset = o.Subset(data, split, skip, max, range, image_size, start)
-    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers)
-    print(f"certus: {len(branches)} branches, selector under {p.say_noise(around)}: two tests at {alpha / 2:g} each",
-          file=sys.stderr)  # fmt: skip
-    c.carry_out(out, [*branches, ("select", select, around)], procedure, {"name": "route"}, around, means)
+    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers, arithmetic)
+    about = f"{len(branches)} branches and their selector: two tests at {alpha / 2:g} each"
+    c.carry_out(out, [*branches, ("select", select, around)], procedure, {"name": "route"}, around, means, about)
     o.say_summary(out)
     show(out)
 

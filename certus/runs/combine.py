@@ -100,7 +100,8 @@ def _proven(label: Integers, hits: Integers, draws: int, alpha: float, noise: No
     low = lower_bounds(hits, draws, alpha)
     radius = np.asarray(noise.radius(torch.from_numpy(low), torch.from_numpy(1 - low), MOST))
     fine = (low > 1 - low) & (radius >= 0.0)
-    radius = np.maximum(0.0, np.nextafter(radius, -np.inf))
+    if noise.norm != "l0":
+        radius = np.maximum(0.0, np.nextafter(radius, -np.inf))
     return np.where(fine, label, ABSTAIN), np.where(fine, radius, 0.0)
 
 

@@ -41,16 +41,16 @@ def alpha_of(record: Record) -> float:
     """The probability that a statement of the run is wrong."""
     question = record.settings["question"]
     settings = {**question.get("sampling", {}), **question["procedure"]}
+    if "alpha" not in settings:
+        raise RunError(f"run {record.name} must have tested at an alpha to be combined; it counted every case")
     return float(settings["alpha"])
 
 
 def noise_of(record: Record) -> Noise:
-    """The run's noise; refused where arrays of counts have no radii under it."""
+    """The run's noise; refused where there is not one for all inputs."""
     noise: Noise = build("noise", record.settings["question"]["noise"])
     if any(row.sigma is not None for row in record.rows):
         raise RunError(f"run {record.name} must have one noise level to be combined; got one for every input")
-    if noise.norm not in ("l1", "l2"):
-        raise RunError(f"run {record.name} must have gaussian or uniform noise to be combined; got {noise.norm}")
     return noise
 
 

@@ -205,13 +205,13 @@ def test_a_run_continues_and_refuses_another_composition(certus, tmp_path):
     ("--certify switches:steep --core switches:core --select linear:three", "the selector must have 2 classes"),
     ("--certify switches:steep --core switches:core --theta 0.333", "theta of aces must be one of"),
     ("--certify switches:steep --core nowhere", "there is no 'nowhere'"),
-    ("--certify switches:steep --core switches:core --noise discrete --set keep=0.5", "must be gaussian or uniform"),
+    ("--certify switches:steep --core switches:core --set lam=1", "must be an option of gaussian noise"),
+    ("--certify switches:steep --core switches:core --arithmetic exact", "must be multiples of 1/255"),
     ("--certify switches:steep --core switches:core --n 5", "n of aces must be at least"),
     ("--certify switches:steep", "--core"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_nothing_is_written(certus, tmp_path, line, words):
-    sigma = "" if "discrete" in line else "--sigma 0.25"
-    code, _, err = certus(f"aces certify {line} --data few.npz {sigma} --out run")
+    code, _, err = certus(f"aces certify {line} --data few.npz --sigma 0.25 --out run")
     assert code == 2 and words in err.splitlines()[-1]
     assert not (tmp_path / "run").exists()
 

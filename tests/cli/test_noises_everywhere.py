@@ -12,6 +12,7 @@ import torch
 from certus import catalog
 from certus.classifiers import ensemble
 from certus.cli.main import run
+from certus.runs.components import parts
 from certus.runs.store import read
 
 NOISES = {
@@ -106,6 +107,26 @@ def test_forecast_and_plan_speak_of_the_noise(noise, place, capsys, tmp_path):
     capsys.readouterr()
     assert run(["plan", "--like", str(out), "--n", "1000", "--rate", "1000", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["norm"] == norm
+
+
+@pytest.mark.parametrize("noise", sorted(NOISES))
+def test_aces_is_certified_verified_combined_and_reported(noise, place, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CERTUS_CACHE", str(place / "cache"))
+    out, whole = tmp_path / "run", ["--n", "400", "--look", "200", "--skip", "6", "--theta", "0.6"]
+    data = ["--data", str(place / "data.npz"), "--noise", noise, *NOISES[noise]]
+    networks = ["--certify", "lines:a", "--core", "lines:b"]
+    assert run(["aces", "certify", *networks, *data, *whole, "--out", str(out)]) == 0
+    assert run(["verify", str(out), "--redraw", "10"]) == 0
+    record = read(out)
+    exact = {"gaussian": "gaussian_grid"}.get(noise, noise)  # inputs are of 8 bits
+    assert record.settings["question"]["noise"]["name"] == exact
+    found = parts(out, None).at([0.0, 0.6, 1.0])
+    assert found.answers.label[1].tolist() == [row.predicted for row in record.rows]
+    assert found.answers.radius[1] == pytest.approx([row.radius for row in record.rows], rel=1e-6)
+    assert (found.answers.radius[0] == 0).all() and (found.answers.label[2] == found.certified.label).all()
+    assert record.norm == "l0" or (found.answers.radius[1] > 0).any()
+    assert run(["report", str(out), "--html", str(tmp_path / "page.html")]) == 0
+    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("search", ["ascent", "grid"])
