@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from typer.core import TyperGroup
 from certus.cli import _options as o
 from certus.cli import _parts as p
 from certus.cli import forecast
-from certus.errors import OptionError
+from certus.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
     from certus.classifiers.ensemble import Part
@@ -170,8 +171,35 @@ def _kept(holdout: Holdout | None, choice: Choice, composed: Any, names: list[st
     typer.echo(f"  accuracy {together:.3f}  together; {asked}")
     for name, value in choice.report.items():
         typer.echo(f"  {name} {value:.6g}")
+    _say_kin(choice.report, names)
     accuracy = [choice.accuracy[number] for number in choice.order]
     return {**record(*holdout), "accuracy": accuracy, "ensemble_accuracy": together, "report": dict(choice.report)}
+
+
+def _say_kin(report: Mapping[str, float], names: list[str]) -> None:
+    """How alike members err, by whether they were made alike; optimal weights tell."""
+    from certus.ensembles.weights.optimal import by_kind
+
+    if "covariance_0_0" not in report:
+        return
+    kinds = [_kind(name) for name in names]
+    for relation, kin in by_kind(report, kinds).items():
+        told = f"covariance {kin.covariance:.4g}, correlation {kin.correlation:.3f}"
+        typer.echo(f"  margins of a member with {relation}: {told}")
+    if len(set(kinds)) > 1:
+        typer.echo(f"  kinds: {', '.join(dict.fromkeys(kinds))}")
+
+
+def _kind(name: str) -> str:
+    """Architecture and objective of a training; anything else is of a kind of its own."""
+    from certus.training.checkpoints import read_config
+    from certus.zoo import located
+
+    try:
+        config = read_config(located(name))
+        return f"{config['arch']} {config['settings']['objective']}"
+    except (ModelError, KeyError):
+        return name
 
 
 def _words(vote: Part, asking: Part | None, members: int) -> str:

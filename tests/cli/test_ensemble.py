@@ -163,6 +163,8 @@ def test_fitted_weights(place, capsys, way):
     assert sum(weights) == pytest.approx(1) and all(weight > 0 for weight in weights)
     assert description.vote["of"] == "softmax" and "gap" in description.holdout["report"]
     assert len(weights) == len(description.members)
+    told = capsys.readouterr().out
+    assert ("margins of a member with one of another kind: covariance" in told) == (way == "optimal")
     assert load("ens")(torch.rand(3, 4)).shape == (3, 2)
 
 

@@ -160,11 +160,13 @@ def test_members_inside_votes_move_and_callables_do_not():
 
 
 def test_covariances_by_kind():
-    report = {f"covariance_{i}_{j}": float(10 * i + j) for i in range(3) for j in range(i, 3)}
-    assert by_kind(report, ["a", "a", "b"]) == pytest.approx(
-        {"itself": (0 + 11 + 22) / 3, "same_kind": 1, "other_kind": (2 + 12) / 2}
-    )
-    assert by_kind(report, ["a", "a", "a"]).keys() == {"itself", "same_kind"}
+    matrix = np.array([[4.0, 1.0, 2.0], [1.0, 4.0, 3.0], [2.0, 3.0, 16.0]])
+    report = {f"covariance_{i}_{j}": matrix[i, j] for i in range(3) for j in range(i, 3)}
+    found = by_kind(report, ["a", "a", "b"])
+    assert found["itself"] == pytest.approx((8.0, 1.0))
+    assert found["another of its kind"] == pytest.approx((1.0, 1 / 4))
+    assert found["one of another kind"] == pytest.approx((2.5, (2 / 8 + 3 / 8) / 2))
+    assert by_kind(report, ["a", "a", "a"]).keys() == {"itself", "another of its kind"}
 
 
 def test_bad_input_is_refused_in_one_line():

@@ -123,17 +123,31 @@ def objective(found: Moments) -> tuple[Floats, int]:
     return form, int((least > 0.0).sum())
 
 
-def by_kind(report: Mapping[str, float], kinds: Sequence[str]) -> dict[str, float]:
-    """Mean covariance of margins of a member with itself, with another of its kind, and with one of another kind.
+class Kin(NamedTuple):
+    """How margins of members move together, on average over pairs."""
 
-    The argument for mixed ensembles is that the last is the smallest. What has no such pair is left out.
+    covariance: float
+    correlation: float
+
+
+def by_kind(report: Mapping[str, float], kinds: Sequence[str]) -> dict[str, Kin]:
+    """Of a member with itself, with another of its kind, and with one of another kind; what has no pair is left out.
+
+    The argument for mixed ensembles is that the last is the smallest. A network that is less sure of everything has
+    smaller covariances with everybody; correlations do not see that.
     """
-    found: dict[str, list[float]] = {"itself": [], "same_kind": [], "other_kind": []}
+    found: dict[str, list[Kin]] = {"itself": [], "another of its kind": [], "one of another kind": []}
     for i, mine in enumerate(kinds):
         for j, theirs in enumerate(kinds[: i + 1]):
-            relation = "itself" if i == j else "same_kind" if mine == theirs else "other_kind"
-            found[relation].append(report[f"covariance_{j}_{i}"])
-    return {relation: sum(values) / len(values) for relation, values in found.items() if values}
+            relation = "itself" if i == j else "another of its kind" if mine == theirs else "one of another kind"
+            scale = (report[f"covariance_{i}_{i}"] * report[f"covariance_{j}_{j}"]) ** 0.5
+            covariance = report[f"covariance_{j}_{i}"]
+            found[relation].append(Kin(covariance, covariance / scale if scale > 0.0 else 0.0))
+    return {
+        relation: Kin(*(sum(column) / len(pairs) for column in zip(*pairs, strict=True)))
+        for relation, pairs in found.items()
+        if pairs
+    }
 
 
 def _matrix(covariance: Floats) -> dict[str, float]:
