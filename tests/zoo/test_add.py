@@ -59,8 +59,7 @@ def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
 
     # In this process, where the zoo is the small one.
     monkeypatch.setattr(add.subprocess, "run", lambda words, check: run(words[3:]))
-    monkeypatch.setattr(add, "DRAWS", 200)
-    monkeypatch.setattr("sys.argv", ["add.py", str(checkpoint), "--run", "run"])
+    monkeypatch.setattr("sys.argv", ["add.py", str(checkpoint), "--run", "run", "--n", "200"])
     add.main()
 
     network = zoo.networks()[name]
