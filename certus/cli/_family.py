@@ -39,7 +39,7 @@ def _add(record: Record, records: Sequence[Record], found: Found) -> None:
     description = _description(record)
     others = [other for other in records if other is not record and other.kind == "certify"]
     if description is None:
-        if len(others) > 1:
+        if len(others) > 1 and not _is_there(record):
             found.notes.append(
                 f"{record.name} is of an ensemble whose folder is not what it was, or not there; --ensemble and "
                 "--members say which runs belong together"
@@ -128,6 +128,17 @@ def _description(record: Record) -> Description | None:
     except ModelError:
         return None
     return description if description.digest == question["model_digest"] else None
+
+
+def _is_there(record: Record) -> bool:
+    """Whether the model is where it was and what it was, though no folder of an ensemble: several denoisers, say."""
+    from certus.classifiers import digest
+
+    question = record.settings["question"]
+    try:
+        return not _is_ensemble(record) and digest(question["model"]) == question["model_digest"]
+    except ModelError:
+        return False
 
 
 def _is_of(record: Record, member: Member) -> bool:

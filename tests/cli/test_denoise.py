@@ -47,6 +47,16 @@ def test_a_denoised_folder_is_a_member_like_any(place, capsys):
     assert load("ens") is not None and load("again") is not None and load("twice") is not None
 
 
+def test_runs_of_denoisers_stand_beside_others_in_a_report_without_a_word_about_ensembles(place, capsys):
+    assert run(["denoise", "net", "--with", "a", "--with", "b", "--out", "both"]) == 0
+    words = ["--data", "digits", "--skip", "100", "--sigma", "0.25", "--n", "100", "--threads", "1"]
+    for name in ("both", "net", "a-run-more"):
+        assert run(["certify", name if name == "both" else "net", *words, "--out", f"runs/{name}"]) == 0
+    capsys.readouterr()
+    assert run(["report", "runs/both", "runs/net", "runs/a-run-more"]) == 0
+    assert "ensemble" not in capsys.readouterr().err
+
+
 def test_callables_need_no_shape_and_are_checked_when_used(place, capsys):
     assert run(["denoise", "linear:score", "--with", "denoisers:halve", "--out", "black"]) == 0
     assert "whether they fit is seen when used" in capsys.readouterr().out
