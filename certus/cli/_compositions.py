@@ -5,74 +5,46 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from certus.cli import _arithmetic as a
-from certus.cli import _options as o
 from certus.cli import _parts as p
 from certus.errors import ModelError
 
 if TYPE_CHECKING:
     from certus.classifiers import Ready
+    from certus.cli._drawing import Drawing
     from certus.contracts import Noise
     from certus.data import Inputs
-    from certus.engine.cluster import Cluster
-
-
-class Means(NamedTuple):
-    """Inputs and means of a run: the options that every such command has."""
-
-    subset: o.Subset
-    seed: int
-    batch: int | None
-    engine: str
-    threads: int | None
-    cluster: Cluster | None
-    arithmetic: str | None
 
 
 Network = tuple[str, str, "Noise | None"]  # role, model, noise; a core has none
 
 
-def means_of(
-    subset: o.Subset,
-    seed: int,
-    batch: int | None,
-    engine: str,
-    threads: int | None,
-    ray: str | None,
-    ray_workers: int | None,
-    arithmetic: str | None,
-) -> Means:
-    """The same as one value, refused before anything is loaded where they cannot be."""
-    from certus.streams import check_seed
-
-    check_seed(seed)
-    o.check_batch(batch)
-    return Means(subset, seed, batch, engine, threads, o.cluster_of(ray, ray_workers, threads), arithmetic)
-
-
 def carry_out(
-    out: Path, networks: Sequence[Network], procedure: Any, kind: dict[str, Any], noise: Noise, means: Means, about: str
+    drawing: Drawing,
+    networks: Sequence[Network],
+    procedure: Any,
+    kind: dict[str, Any],
+    noise: Noise,
+    arithmetic: str | None,
+    about: str,
 ) -> None:
     """Write the composition into the run's folder, and answer its question for every input."""
     from certus.classifiers import bundle
     from certus.recipe import describe
     from certus.runs.store import MODEL, refuse_strangers
 
-    inputs = means.subset.load()
-    refuse_strangers(out)
-    networks, noise = _settled(networks, noise, inputs, out, means.arithmetic)
+    inputs = drawing.load()
+    refuse_strangers(drawing.out)
+    networks, noise = _settled(networks, noise, inputs, drawing.out, arithmetic)
     print(f"certus: {p.say_noise(noise)}: {about}", file=sys.stderr)
-    prepared = _prepared(networks, inputs, means)
-    folder = out / MODEL
+    prepared = _prepared(networks, inputs, drawing)
+    folder = drawing.out / MODEL
     parts = [(role, model, None if around is None else describe(around)) for role, model, around in networks]
     bundle.write(folder, bundle.described(folder, kind, parts))
-    sampling = getattr(procedure, "sampling", None)
-    parts_of = describe(noise), describe(procedure), None if sampling is None else describe(sampling)
-    question = o.question_of(str(folder), means.subset, inputs, *parts_of, means.seed)
-    recipe = o.recipe_of(question, prepared, means.batch, inputs, means.threads)
-    o.carry_out_shown(recipe, out, inputs, prepared, f"{kind['name']} {inputs.name}", means.cluster)
+    question = drawing.question(str(folder), inputs, noise, procedure)
+    drawing.carry_out(question, inputs, prepared, str(kind["name"]))
 
 
 def _settled(
@@ -85,7 +57,7 @@ def _settled(
     return [(role, model, around and a.in_steps(around)) for role, model, around in networks], settled
 
 
-def _prepared(networks: Sequence[Network], inputs: Inputs, means: Means) -> Ready:
+def _prepared(networks: Sequence[Network], inputs: Inputs, drawing: Drawing) -> Ready:
     """The networks, found to go together, made fast."""
     from certus.classifiers import load, ready
     from certus.classifiers.bundle import Bundle
@@ -96,7 +68,7 @@ def _prepared(networks: Sequence[Network], inputs: Inputs, means: Means) -> Read
         refuse_used(model, inputs)
     roles, _, noises = zip(*networks, strict=True)
     _refuse_unlike(roles, loaded, inputs)
-    prepared = ready(Bundle(roles, tuple(loaded), noises), inputs.tensor(0), means.engine, means.threads)
+    prepared = ready(Bundle(roles, tuple(loaded), noises), inputs.tensor(0), drawing.engine, drawing.threads)
     if prepared.note:
         print(f"certus: {prepared.note}", file=sys.stderr)
     return prepared

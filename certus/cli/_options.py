@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from certus.classifiers import Ready
     from certus.data import Inputs
-    from certus.engine.cluster import Cluster
-    from certus.recipe import Part, Question, Recipe
-    from certus.runs.remember import Remember
 
 Model = Annotated[
     str, typer.Argument(help="Checkpoint or ensemble folder, file.onnx, zoo name, or package.module:callable.")
@@ -33,15 +30,11 @@ Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
 Start = Annotated[int, typer.Option(help="Begin at this index.")]
 Split = Annotated[str, typer.Option(help="Which split of the data.")]
-Batch = Annotated[int | None, typer.Option(help="Rows a forward pass.  [default: 64; small images 256, large ones 8]")]
 Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
 Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
 ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
 Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
 Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
-
-Ray = Annotated[str | None, typer.Option(help="local, or HOST:PORT of a Ray cluster: its workers make the draws.")]
-RayWorkers = Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")]
 
 
 class Subset(NamedTuple):
@@ -73,37 +66,6 @@ def parse_range(text: str | None, option: str = "--range") -> tuple[float, float
     return low, high
 
 
-def question_of(
-    model: str, subset: Subset, inputs: Inputs, noise: Part, procedure: Part, sampling: Part | None, seed: int
-) -> Question:
-    """The question that these options ask."""
-    from pathlib import Path
-
-    from certus.classifiers import digest
-    from certus.recipe import Question
-
-    def place(spec: str) -> str:
-        return str(Path(spec).resolve()) if Path(spec).exists() else spec
-
-    return Question(
-        model=place(model),
-        model_digest=digest(model),
-        data=place(subset.data) if subset.data != inputs.name else subset.data,
-        split=subset.split,
-        skip=subset.skip,
-        max=subset.max,
-        data_digest=inputs.digest,
-        inputs=len(inputs),
-        noise=noise,
-        procedure=procedure,
-        sampling=sampling,
-        seed=seed,
-        value_range=parse_range(subset.value_range),
-        image_size=subset.image_size,
-        start=subset.start,
-    )
-
-
 def prepare(model: str, inputs: Inputs, engine: str, threads: int | None) -> Ready:
     """Load a model and make it ready for these inputs; say so in one line when it is not the fastest way."""
     from certus.classifiers import load, ready
@@ -115,58 +77,6 @@ def prepare(model: str, inputs: Inputs, engine: str, threads: int | None) -> Rea
     if prepared.note:
         print(f"certus: {prepared.note}", file=sys.stderr)
     return prepared
-
-
-def recipe_of(question: Question, prepared: Ready, batch: int | None, inputs: Inputs, threads: int | None) -> Recipe:
-    """The question with the means of this process."""
-    import shlex
-
-    from certus.contracts import batch_rows
-    from certus.recipe import Means, Recipe, now, versions
-
-    command = shlex.join(["certus", *sys.argv[1:]])
-    notes = (prepared.note,) if prepared.note else ()
-    rows = batch or batch_rows(inputs.shape)
-    means = Means(rows, prepared.engine, command, threads, prepared.workers, versions(), notes, started=now())
-    return Recipe(question, means)
-
-
-def carry_out_shown(
-    recipe: Recipe,
-    folder: Path,
-    inputs: Inputs,
-    prepared: Ready,
-    title: str,
-    cluster: Cluster | None,
-    remember: Remember | None = None,
-) -> None:
-    """Carry out a recipe under a progress bar; a memory beside it is closed afterwards."""
-    import contextlib
-
-    from certus.cli._progress import run_bar
-    from certus.runs.certify import carry_out
-
-    with remember.memory if remember else contextlib.nullcontext(), run_bar(title) as watcher:
-        carry_out(recipe, folder, inputs, prepared.classifier, watcher, cluster, remember)
-
-
-def cluster_of(ray: str | None, workers: int | None, threads: int | None) -> Cluster | None:
-    """Where the draws are made, if not here."""
-    from certus.engine.cluster import Cluster
-
-    if ray is None:
-        if workers is not None:
-            raise OptionError("--ray-workers needs --ray")
-        return None
-    return Cluster(ray, workers, 1 if threads is None else threads)
-
-
-def check_batch(batch: int | None) -> None:
-    """Refused here already, before anything is loaded."""
-    from certus.bounds import check_draws
-
-    if batch is not None:
-        check_draws(batch, "batch", "the engine")
 
 
 def say_summary(folder: Path) -> None:

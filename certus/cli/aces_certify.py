@@ -12,19 +12,19 @@ from certus.cli import _arithmetic as a
 from certus.cli import _compositions as c
 from certus.cli import _options as o
 from certus.cli import _parts as p
+from certus.cli._drawing import Drawing, draws
 
-Out = Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")]
 Draws = Annotated[int, typer.Option("--n", "--N", help="Draws that test.")]
 Choosing = Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose what is tested.")]
 Look = Annotated[int, typer.Option(help="The first draws of the test, which also predict: natural accuracy.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
 
 
+@draws
 def certify(
+    drawing: Drawing,
     certify: Annotated[str, typer.Option(help="The certified network: a model as everywhere.")],
     core: Annotated[str, typer.Option(help="The accurate one; it is asked once an input, without noise.")],
-    data: o.Data,
-    out: Out,
     select: Annotated[
         str | None, typer.Option(help="A selection network; without it the certified one's entropy selects.")
     ] = None,
@@ -36,18 +36,6 @@ def certify(
     n0: Choosing = 100,
     look: Look = 10_000,
     alpha: o.Alpha = 0.001,
-    skip: o.Skip = 1,
-    max: o.Max = -1,
-    start: o.Start = 0,
-    split: o.Split = "test",
-    seed: o.Seed = 0,
-    batch: o.Batch = None,
-    range: o.Range = None,
-    image_size: o.ImageSize = None,
-    engine: o.Engine = "auto",
-    threads: o.Threads = None,
-    ray: o.Ray = None,
-    ray_workers: o.RayWorkers = None,
     set_: Settings = None,
 ) -> None:
     """Certify a composition: the certified network where it is selected, else the core. All thresholds from one pass.
@@ -60,20 +48,19 @@ def certify(
     around = p.only_noise(noise, sigma, set_, "aces")
     a.check(arithmetic, around)
     procedure = Aces(theta, n0, n, alpha, look)
-    subset = o.Subset(data, split, skip, max, range, image_size, start)
-    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers, arithmetic)
+    drawing.check()
     networks: list[c.Network] = [("certify", certify, around), ("core", core, None)]
     if select is not None:
         networks.append(("select", select, around))
     about = f"two tests at {alpha / 2:g} each"
-    c.carry_out(out, networks, procedure, {"name": "aces", "theta": theta}, around, means, about)
-    _say(out, theta)
+    c.carry_out(drawing, networks, procedure, {"name": "aces", "theta": theta}, around, arithmetic, about)
+    _say(drawing.out, theta)
 
 
+@draws
 def select(
+    drawing: Drawing,
     model: o.Model,
-    data: o.Data,
-    out: Out,
     sigma: o.AnySigma = None,
     noise: o.NoiseName = "gaussian",
     arithmetic: a.Option = None,
@@ -82,18 +69,6 @@ def select(
     n0: Choosing = 100,
     look: Look = 10_000,
     alpha: o.Alpha = 0.001,
-    skip: o.Skip = 1,
-    max: o.Max = -1,
-    start: o.Start = 0,
-    split: o.Split = "test",
-    seed: o.Seed = 0,
-    batch: o.Batch = None,
-    range: o.Range = None,
-    image_size: o.ImageSize = None,
-    engine: o.Engine = "auto",
-    threads: o.Threads = None,
-    ray: o.Ray = None,
-    ray_workers: o.RayWorkers = None,
     set_: Settings = None,
 ) -> None:
     """Draw a selection network alone, to be combined with any certified network and core afterwards.
@@ -101,21 +76,17 @@ def select(
     certus aces select models/a-select --data cifar10 --skip 20 --sigma 0.25 --out runs/a-select
     """
     from certus.procedures.select import Select
-    from certus.recipe import describe
 
     around = p.only_noise(noise, sigma, set_, "select")
     a.check(arithmetic, around)
     procedure = Select(theta, n0, n, alpha, look)
-    subset = o.Subset(data, split, skip, max, range, image_size, start)
-    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers, arithmetic)
-    inputs = subset.load()
-    around = a.settled(around, arithmetic, inputs, out)
+    drawing.check()
+    inputs = drawing.load()
+    around = a.settled(around, arithmetic, inputs, drawing.out)
     print(f"certus: {p.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
-    prepared = o.prepare(model, inputs, engine, threads)
-    question = o.question_of(model, subset, inputs, describe(around), describe(procedure), None, seed)
-    recipe = o.recipe_of(question, prepared, batch, inputs, threads)
-    o.carry_out_shown(recipe, out, inputs, prepared, f"select {inputs.name}", means.cluster)
-    _say_selected(out, theta)
+    prepared = drawing.prepare(model, inputs)
+    drawing.carry_out(drawing.question(model, inputs, around, procedure), inputs, prepared, "select")
+    _say_selected(drawing.out, theta)
 
 
 def _say(out: Path, theta: float) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,12 +11,13 @@ from certus.cli import _arithmetic as a
 from certus.cli import _memory as m
 from certus.cli import _options as o
 from certus.cli import _parts as p
+from certus.cli._drawing import Drawing, draws
 
 
+@draws
 def command(
+    drawing: Drawing,
     model: o.Model,
-    data: o.Data,
-    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
     sigma: o.AnySigma = None,
     noise: o.NoiseName = "gaussian",
     arithmetic: a.Option = None,
@@ -35,18 +34,6 @@ def command(
         str, typer.Option(help="Test the class of a guess (n0 draws), the leader, or the labels.")
     ] = "guess",
     alpha: o.Alpha = 0.001,
-    skip: o.Skip = 1,
-    max: o.Max = -1,
-    start: o.Start = 0,
-    split: o.Split = "test",
-    seed: o.Seed = 0,
-    batch: o.Batch = None,
-    range: o.Range = None,
-    image_size: o.ImageSize = None,
-    engine: o.Engine = "auto",
-    threads: o.Threads = None,
-    ray: o.Ray = None,
-    ray_workers: o.RayWorkers = None,
     sigma_per_input: Annotated[
         bool, typer.Option("--sigma-per-input", help="Choose each input's own noise level first, from --sigma on.")
     ] = False,
@@ -74,8 +61,6 @@ def command(
     certus certify models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a
     """
     from certus.procedures.certify import Certify
-    from certus.recipe import describe
-    from certus.streams import check_seed
 
     # Everything that can be refused is refused before anything is loaded or written.
     chosen, rest = p.noise_of(noise, sigma, set_)
@@ -85,22 +70,16 @@ def command(
     search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
     preparation = p.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
     m.check(memory, order, frozen, chosen, sigma_per_input, against)
-    check_seed(seed)
-    o.check_batch(batch)
-    cluster = o.cluster_of(ray, ray_workers, threads)
+    drawing.check()
     promise = "nothing is drawn" if frozen else scheme.check(chosen, 0)
-    subset = o.Subset(data, split, skip, max, range, image_size, start)
-    inputs = subset.load()
-    chosen = a.settled(chosen, arithmetic, inputs, out)
+    inputs = drawing.load()
+    chosen = a.settled(chosen, arithmetic, inputs, drawing.out)
     print(f"certus: {p.say_noise(chosen)}: {promise}", file=sys.stderr)
-    prepared = o.prepare(model, inputs, engine, threads)
-    parts = describe(chosen), describe(procedure), describe(scheme)
-    question = o.question_of(model, subset, inputs, *parts, seed)
-    question = dataclasses.replace(question, preparation=preparation)
-    recipe = o.recipe_of(question, prepared, batch, inputs, threads)
+    prepared = drawing.prepare(model, inputs)
+    question = drawing.question(model, inputs, chosen, procedure, preparation)
     if frozen:
         remember = m.recall(memory, question, inputs, chosen, alone=True)
     else:
         remember = m.remember(memory, question, inputs, chosen, order)
-    o.carry_out_shown(recipe, out, inputs, prepared, f"certify {inputs.name}", cluster, remember)
-    o.say_summary(out)
+    drawing.carry_out(question, inputs, prepared, "certify", remember)
+    o.say_summary(drawing.out)

@@ -11,6 +11,7 @@ from certus.cli import _arithmetic as a
 from certus.cli import _compositions as c
 from certus.cli import _options as o
 from certus.cli import _parts as p
+from certus.cli._drawing import Drawing, draws
 from certus.errors import DataError, OptionError, RunError
 
 if TYPE_CHECKING:
@@ -82,15 +83,15 @@ def _gains(records: list[Record]) -> tuple[Array, Array]:
 
 
 @app.command("certify")
+@draws
 def certify(
+    drawing: Drawing,
     branch: Annotated[
         list[str],
         typer.Option(help="MODEL@SIGMA, or MODEL@core without noise; in the order of the selector's classes."),
     ],
     select: Annotated[str, typer.Option(help="The selector: a network with a class for every branch.")],
     sigma: Annotated[float, typer.Option(help="Standard deviation of the selector's noise, inputs in [0,1].")],
-    data: o.Data,
-    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")],
     arithmetic: a.Option = None,
     radius: Annotated[
         float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")
@@ -99,18 +100,6 @@ def certify(
     n: Annotated[int | None, typer.Option("--n", "--N", help="Draws of each test.  [default: 100000]")] = None,
     n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose what is tested.")] = 100,
     alpha: o.Alpha = 0.001,
-    skip: o.Skip = 1,
-    max: o.Max = -1,
-    start: o.Start = 0,
-    split: o.Split = "test",
-    seed: o.Seed = 0,
-    batch: o.Batch = None,
-    range: o.Range = None,
-    image_size: o.ImageSize = None,
-    engine: o.Engine = "auto",
-    threads: o.Threads = None,
-    ray: o.Ray = None,
-    ray_workers: o.RayWorkers = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the sampling.")] = None,
 ) -> None:
     """Certify a route: the selected branch answers, as far as selection and branch both hold.
@@ -127,12 +116,12 @@ def certify(
     if len(branches) < 2:
         raise OptionError(f"--branch must be given at least twice; got {len(branches)}")
     procedure = Route(n0, p.sampling_of(sampling, n, alpha, radius, None, set_))
-    subset = o.Subset(data, split, skip, max, range, image_size, start)
-    means = c.means_of(subset, seed, batch, engine, threads, ray, ray_workers, arithmetic)
+    drawing.check()
     about = f"{len(branches)} branches and their selector: two tests at {alpha / 2:g} each"
-    c.carry_out(out, [*branches, ("select", select, around)], procedure, {"name": "route"}, around, means, about)
-    o.say_summary(out)
-    show(out)
+    networks = [*branches, ("select", select, around)]
+    c.carry_out(drawing, networks, procedure, {"name": "route"}, around, arithmetic, about)
+    o.say_summary(drawing.out)
+    show(drawing.out)
 
 
 def _branch(number: int, text: str) -> c.Network:
