@@ -71,7 +71,7 @@ ALLOWED = {
         "noise",
         "recipe",
     },
-    "audit": {"bounds", "classifiers", "contracts", "data", "errors", "recipe", "runs", "streams", "zoo"},
+    "audit": {"bounds", "classifiers", "contracts", "data", "errors", "norms", "recipe", "runs", "streams", "zoo"},
     "report": {"contracts", "data", "errors", "files", "noise", "norms", "recipe", "runs", "sampling"},
     "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
     "compositions": {"classifiers", "contracts", "errors", "procedures", "recipe", "sampling", "smoothed"},
