@@ -6,6 +6,7 @@ import contextlib
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
+WINDOW = 600.0  # seconds that a rate is taken over: a pause, or a slower part, is soon forgotten
 
 if TYPE_CHECKING:
     from certus.runs.certify import Watcher
@@ -46,19 +48,24 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
 
 
 class _Pace:
-    """How fast a job goes, from where it began: one that is continued did its first part in another life.
+    """How fast a job goes, over the last WINDOW seconds of what this process did.
 
     Another total means another part, as of a run the memory's after the draws.
     """
 
     def __init__(self, unit: str) -> None:
         self.unit, self.total = unit, math.nan
+        self.marks: deque[tuple[float, float]] = deque(maxlen=10)  # moments, and what was done by then
 
     def rate(self, done: float, total: float) -> float:
         now = time.monotonic()
         if total != self.total:
-            self.start, self.before, self.total = now, done, total
-        return (done - self.before) / max(now - self.start, 1e-9)
+            self.total = total
+            self.marks.clear()
+        if not self.marks or now - self.marks[-1][0] >= WINDOW / 10:
+            self.marks.append((now, done))
+        then, before = self.marks[0]
+        return (done - before) / max(now - then, 1e-9)
 
     def told(self, done: float, total: float) -> str:
         rate = self.rate(done, total)

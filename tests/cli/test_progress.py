@@ -17,6 +17,19 @@ def test_a_job_that_goes_on_counts_only_what_it_did_itself(monkeypatch, capsys):
     assert capsys.readouterr().err == "training: 62% 5/8 epochs, 0.01 epochs/s, 300 s left\n"
 
 
+def test_a_pause_is_forgotten(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    update = _progress._lines("training", "epochs")
+    for minute in range(5):
+        now[0] = 60.0 * minute
+        update(minute, 1000)
+    for minute in range(20):
+        now[0] = 1e6 + 60.0 * minute
+        update(5 + minute, 1000)
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f", {60 * (1000 - 24)} s left")
+
+
 def test_nothing_is_foretold_before_anything_is_done(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
