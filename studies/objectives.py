@@ -70,11 +70,16 @@ def settings(options, objective, epochs, seed):
 
 
 def seconds_of_an_epoch(options, objective):
-    clock = Clock()
+    """Measured once for a study: what goes on must not change its epochs."""
+    kept, clock = options.out / f"{objective}-epoch.json", Clock()
+    if kept.exists():
+        return json.loads(kept.read_text())
     with tempfile.TemporaryDirectory() as folder:
         try:
             train(settings(options, objective, 1, 0), Path(folder) / "timed", clock)
         except EnoughError:
+            options.out.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(clock.seconds))
             return clock.seconds
 
 
