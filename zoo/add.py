@@ -31,7 +31,6 @@ from certus.training.settings import Settings
 from certus.training.setup import objective
 
 RADII = (0.0, 0.25, 0.5, 0.75)
-SKIP = 20
 PUBLISHED_EPOCHS = {"macer": 440}  # others: the 150 of Cohen et al.
 HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measured.command`.\n\n"
 
@@ -46,6 +45,7 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--run", type=Path, help="folder of the certification run")
     parser.add_argument("--n", type=int, default=10_000, help="draws of that run")
+    parser.add_argument("--skip", type=int, default=20, help="it takes every SKIP-th test input")
     given = parser.parse_args()
     name = given.checkpoint.resolve().name
     config = read_config(given.checkpoint)
@@ -57,7 +57,7 @@ def main() -> None:
     enter(name, entry(name, config))
     if given.run is None:
         return
-    command = certification(name, config["settings"], given.n)
+    command = certification(name, config["settings"], given.skip, given.n)
     subprocess.run([sys.executable, "-m", *command, "--threads", "1", "--out", str(given.run)], check=True)
     enter(name, {**entry(name, config), "measured": measured(name, given.run, command)})
     subprocess.run([sys.executable, "-m", "certus", "zoo", name], check=True)
@@ -114,9 +114,9 @@ def about(config: Mapping[str, Any]) -> str:
     return f"Reduced: {', '.join(told)}."
 
 
-def certification(name: str, settings: Mapping[str, Any], n: int) -> list[str]:
+def certification(name: str, settings: Mapping[str, Any], skip: int, n: int) -> list[str]:
     """The command that measures a network."""
-    options = {"data": settings["data"], "sigma": settings["sigma"], "skip": SKIP, "n": n}
+    options = {"data": settings["data"], "sigma": settings["sigma"], "skip": skip, "n": n}
     return ["certus", "certify", name, *(word for key, value in options.items() for word in (f"--{key}", f"{value}"))]
 
 

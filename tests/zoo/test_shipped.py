@@ -40,9 +40,10 @@ def test_there_are_members_for_an_ensemble():
     assert sum(name.startswith("cifar10-resnet8-gaussian-") for name in NAMES) >= 5
 
 
-def test_every_objective_that_makes_a_classifier_is_there():
+def test_every_objective_that_makes_a_classifier_is_there_and_every_network_is_measured():
     made = {network.config["settings"]["objective"] for network in zoo.networks().values()}
     assert made == {"gaussian", "consistency", "macer", "smoothadv", "smoothmix", "advmacer"}
+    assert [name for name, network in zoo.networks().items() if network.measured is None] == []
 
 
 def test_the_table_and_the_folders_name_the_same_networks_and_are_small():
