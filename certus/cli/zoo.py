@@ -61,7 +61,7 @@ def _list(networks: list[Network]) -> None:
         table.add_row(network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB")
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 120
+        console.width = 140
     console.print(table)
     for line in dict.fromkeys(_protocol(network.measured) for network in networks if network.measured):
         typer.echo(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
