@@ -182,7 +182,8 @@ def cifar(options, folder):
         first = measured[sizes[0]][0]
         print(
             f"{size:>7} offered, {len(memory):>6} kept: query {1e3 * query:.3f} ms (99 % below {1e3 * slow:.3f}),"
-            f" ×{query / first:.2f} of the first size, fastest passes {1e3 * fastest:.3f} ms; scans: plain ×{plain / query:.0f}, quick ×{quick / query:.0f};"
+            f" ×{query / first:.2f} of the first size, fastest passes {1e3 * fastest:.3f} ms;"
+            f" scans: plain ×{plain / query:.0f}, quick ×{quick / query:.0f};"
             f" answers {'equal' if same else 'DIFFER'}, {inside} inside;"
             f" admission {1e3 * admission:.2f} ms; RAM {held:.0f} MB",
             flush=True,
