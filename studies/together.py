@@ -4,16 +4,18 @@
 
 Noise is keyed by seed, input and draw, so a member alone and every ensemble of it see the same noisy inputs: asked
 together, k members and any number of ensembles cost what the k members cost. Every model gets a run of its own in OUT,
-equal row by row (seconds aside) to the one that `certus certify` would make; `certus verify` and `certus report`
-take them as they take any. Stopped, it goes on when called again. Every other input comes first, so that an unfinished
-pass is already a fair sample.
+equal row by row to the one that `certus certify` would make, but for its time, which nobody can tell; `certus verify`
+and `certus report` take them as they take any. Stopped, it goes on when called again. Every other input comes first, so
+that an unfinished pass is already a fair sample.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import threading
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +32,7 @@ from certus.noise._silence import Silence
 from certus.noise.gaussian import Gaussian
 from certus.procedures.certify import Certify
 from certus.recipe import Means, Question, Recipe, describe, versions
-from certus.runs.certify import _row
+from certus.runs.certify import _continued, _row, _sum
 from certus.runs.store import Store
 from certus.sampling.fixed import Fixed
 
@@ -94,7 +96,7 @@ def outcome_of(found, column, procedure, noise, dim):
         Answer(purpose, int(counts.sum()), (tuple(map(int, counts)),))
         for purpose, counts in (("guess", guess), ("test", test), ("clean", clean))
     )
-    return Outcome(found.index, (int(clean.argmax()), certificate, None), answers, found.seconds / len(found.result[0]))
+    return Outcome(found.index, (int(clean.argmax()), certificate, None), answers, found.seconds)
 
 
 def models_of(members, folders, own):
@@ -137,31 +139,38 @@ def main():
     models = models_of(options.members, options.ensembles, own)
     fast = tuple(ready(load(name), inputs.tensor(0), threads=1).classifier for name in options.members)
     source = Source(Everybody(fast), noise, Votes(models, own, len(fast)))
-    stores = [
-        Store(options.out / Path(name).name, recipe_of(name, inputs, options, noise, procedure)) for name in names
-    ]
-    for store in stores:
-        store.__enter__()
-    try:
-        done = set.intersection(*(store.done() for store in stores))
-        have = [store.done() for store in stores]
-        places = [p for first in (0, 1) for p in range(first, len(inputs), 2) if int(inputs.indices[p]) not in done]
-        jobs = (Job(int(inputs.indices[p]), inputs.tensor(p), steps(source, 100, options.n)) for p in places)
-        labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
-        with bar("together", "inputs") as update:
-            for number, found in enumerate(Local(seed=0, workers=options.threads).run(jobs)):
-                for column, store in enumerate(stores):
-                    if found.index not in have[column]:
-                        one = outcome_of(found, column, procedure, noise, int(np.prod(inputs.shape)))
-                        store.add(_row(one, labels[found.index]))
-                update(len(done) + number + 1, len(inputs), "")
-    finally:
-        for store in stores:
-            store.__exit__(None, None, None)
-    for name, model in zip(names, models, strict=True):
-        if (tally := getattr(model, "tally", None)) is not None and tally.rows:
-            asked, early = tally.asked / tally.rows, tally.early / tally.rows
-            print(f"{Path(name).name}: {asked:.3f} members asked a draw, {early:.3f} of draws without some of them")
+    stores = []
+    for name in names:
+        folder = options.out / Path(name).name
+        stores.append(Store(folder, _continued(recipe_of(name, inputs, options, noise, procedure), folder)))
+    with contextlib.ExitStack() as closing:
+        for store, model in zip(stores, models, strict=True):
+            closing.enter_context(store)
+            closing.callback(count, store, model)
+        fill(stores, source, inputs, procedure, options)
+
+
+def fill(stores, source, inputs, procedure, options):
+    """Draw for whatever input one of them lacks, and give every run its row."""
+    have = [store.done() for store in stores]
+    done = set.intersection(*have)
+    places = [p for first in (0, 1) for p in range(first, len(inputs), 2) if int(inputs.indices[p]) not in done]
+    jobs = (Job(int(inputs.indices[p]), inputs.tensor(p), steps(source, 100, options.n)) for p in places)
+    labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
+    with bar("together", "inputs") as update:
+        for number, found in enumerate(Local(seed=0, workers=options.threads).run(jobs)):
+            for column, store in enumerate(stores):
+                if found.index not in have[column]:
+                    one = outcome_of(found, column, procedure, source.noise, int(np.prod(inputs.shape)))
+                    store.add(dataclasses.replace(_row(one, labels[found.index]), seconds=None))
+            update(len(done) + number + 1, len(inputs), "")
+
+
+def count(store, model):
+    """Add to a run how many of its members an ensemble has asked."""
+    means = store.recipe.means
+    means = dataclasses.replace(means, asked=_sum(model, means.asked or {}, defaultdict(int)))
+    dataclasses.replace(store.recipe, means=means).write(store.folder / "recipe.toml")
 
 
 if __name__ == "__main__":

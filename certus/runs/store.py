@@ -29,7 +29,7 @@ COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS certificates (
     idx INTEGER PRIMARY KEY, label INTEGER NOT NULL, predicted INTEGER NOT NULL, radius REAL NOT NULL,
-    draws INTEGER NOT NULL, seconds REAL NOT NULL, clean INTEGER, low REAL, answers TEXT NOT NULL
+    draws INTEGER NOT NULL, seconds REAL, clean INTEGER, low REAL, answers TEXT NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
 """
