@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from certus.cli import _json
+from certus.cli._console import console
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -30,7 +31,6 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `certus data 
 @app.command("list")
 def list_(as_json: _json.Option = False) -> None:
     """Show the data sets by name, with their sizes, shapes, and where they are cached."""
-    from rich.console import Console
     from rich.table import Column, Table
 
     from certus import catalog
@@ -44,7 +44,7 @@ def list_(as_json: _json.Option = False) -> None:
         where = "embedded" if part.embedded else str(part.folder()) if part.cached() else f"no: certus data get {name}"
         shape = "×".join(map(str, part.shape))
         table.add_row(name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where)
-    Console().print(table)
+    console(120).print(table)
     typer.echo("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
 
 

@@ -10,6 +10,7 @@ import typer
 from certus.cli import _json
 from certus.cli import _options as o
 from certus.cli import _parts as p
+from certus.cli._console import console
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
@@ -136,9 +137,4 @@ def _print(found: Sheet, as_json: bool) -> None:
     if as_json:
         _json.say(layout.as_json(found))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120
-    console.print(layout.text(found))
+    console(120).print(layout.text(found))

@@ -10,6 +10,7 @@ import typer
 
 from certus.cli import _json
 from certus.cli import _options as o
+from certus.cli._console import console
 from certus.errors import OptionError
 
 app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it.")
@@ -125,7 +126,6 @@ def _radius(radius: float) -> str:
 
 def _table(heads: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -133,4 +133,4 @@ def _table(heads: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     for line in lines:
         table.add_row(*line)
-    Console(highlight=False).print(table)
+    console(100).print(table)

@@ -10,6 +10,7 @@ import typer
 from certus.cli import _json
 from certus.cli import _options as o
 from certus.cli import _parts as parts
+from certus.cli._console import console
 from certus.errors import OptionError
 
 if TYPE_CHECKING:
@@ -104,9 +105,4 @@ def _print(sheet: Sheet, as_json: bool) -> None:
     if as_json:
         _json.say(layout.as_json(sheet))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120
-    console.print(layout.text(sheet))
+    console(120).print(layout.text(sheet))

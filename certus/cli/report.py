@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certus.cli import _json
+from certus.cli._console import console
 from certus.errors import OptionError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
 
     from certus.report._family import Family
     from certus.report._layout import Table
@@ -84,8 +83,8 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
 
     shown = _layout.transposed(table) if transpose else table
     if layout == "text":
-        console = _console()
-        console.print(_layout.text(shown, console.width))
+        page = console(100)
+        page.print(_layout.text(shown, page.width))
     else:
         typer.echo({"md": _layout.markdown, "latex": _layout.latex}[layout](shown), nl=False)
 
@@ -202,21 +201,12 @@ def _print_text(
     from certus.report import _ensemble_words, economy, tables
     from certus.report.sections import memory_figures
 
-    console = _console()
-    console.print(tables.text(found, console.width))
+    page = console(100)
+    page.print(tables.text(found, page.width))
     if (table := economy.text(economy.economies(records, radii))) is not None:
-        console.print(table)
+        page.print(table)
     if kin:
-        console.print(_ensemble_words.text(kin, console.width))
+        page.print(_ensemble_words.text(kin, page.width))
     for one in memory_figures.beside(records):
         for line in memory_figures.words(one):
-            console.print(f"{one.run.name}: {line}")
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 100
-    return console
+            page.print(f"{one.run.name}: {line}")

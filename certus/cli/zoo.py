@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certus.cli import _json
+from certus.cli._console import console
 from certus.errors import unknown
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ def _facts(network: Network) -> dict[str, Any]:
 
 def _list(networks: list[Network]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     from certus.report.tables import UNKNOWN, decimal
@@ -59,10 +59,7 @@ def _list(networks: list[Network]) -> None:
         cells = figures or [UNKNOWN] * (len(RADII) + 1)
         about = settings["data"], f"{settings['sigma']:g}", settings["objective"]
         table.add_row(network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB")
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 140
-    console.print(table)
+    console(140).print(table)
     for line in dict.fromkeys(_protocol(network.measured) for network in networks if network.measured):
         typer.echo(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
     typer.echo("certus zoo NAME tells how one was made and measured; any command takes a name as MODEL")
