@@ -194,8 +194,8 @@ def try_once(classifier: Classifier, example: Tensor) -> None:
 
 
 def digest(spec: str | Path) -> str:
-    """A hash of what a model is: weights and architecture, the ONNX file, the source of a callable, or its members."""
-    path = zoo.located(spec)
+    """A hash of what a model is: weights and architecture, the ONNX file, name and source of a callable, or members."""
+    path, name = zoo.located(spec), ""
     if ensemble.is_ensemble(path):
         return ensemble.read(path).digest
     if bundle.is_bundle(path):
@@ -211,7 +211,8 @@ def digest(spec: str | Path) -> str:
 
         file = source_file(str(spec))
         files = [file] if file else []
-    total = hashlib.sha256(b"" if files else str(spec).encode())
+        name = str(spec).partition(":")[2] if file else str(spec)  # a file may hold several
+    total = hashlib.sha256(name.encode())
     for file in files:
         total.update(file.read_bytes())
     return total.hexdigest()

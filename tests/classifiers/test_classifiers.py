@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from certus.classifiers import load, ready, wrap
+from certus.classifiers import digest, load, ready, wrap
 from certus.classifiers.onnx import Onnx, from_network
 from certus.engine.settle import settle
 from certus.errors import ModelError, OptionError
@@ -171,3 +171,10 @@ def test_the_arrangement_of_threads_is_measured_once_and_remembered(tmp_path, mo
         (tmp_path / "threads.json").write_text(damaged)
         assert arrange.fastest(network, x, 2) in (first, other)
     assert arrange.fastest(network, x, 1) == arrange.Arrangement(1, 1)
+
+
+def test_callables_of_one_file_are_different_models():
+    specs = ("lines:a", "lines:b", "lines:c", "linear:score")
+    for spec in specs:
+        load(spec)
+    assert len({digest(spec) for spec in specs}) == 4
