@@ -194,7 +194,7 @@ def try_once(classifier: Classifier, example: Tensor) -> None:
 
 
 def digest(spec: str | Path) -> str:
-    """A hash of what a model is: weights and architecture, the ONNX file, name and source of a callable, or members."""
+    """A hash of a model: weights and architecture, ONNX with its weights, a callable and its source, or members."""
     path, name = zoo.located(spec), ""
     if ensemble.is_ensemble(path):
         return ensemble.read(path).digest
@@ -204,6 +204,10 @@ def digest(spec: str | Path) -> str:
         return denoised.read(path).digest
     if path.is_dir():
         files = [path / "config.json", path / "weights.safetensors"]
+    elif path.suffix == ".onnx" and path.is_file():
+        from certus.classifiers.onnx import parts
+
+        files = parts(path)
     elif path.exists():
         files = [path]
     else:

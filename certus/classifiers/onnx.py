@@ -11,7 +11,7 @@ import hashlib
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,31 @@ def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
         # ONNX Runtime raises a family of its own for damaged and foreign files; its first line says enough.
         reason = str(error).splitlines()[0]
         raise ModelError(f"{path} must be a network that ONNX Runtime can load; got: {reason}") from error
+
+
+def parts(path: Path) -> list[Path]:
+    """The file, and the files beside it that hold weights of its network, if there are any ("external data")."""
+    content = path.read_bytes()
+    if b"location" not in content:  # the key under which such a file is named
+        return [path]
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        names = {*_external(onnx.load_model_from_string(content))}
+    except DecodeError:
+        return [path]  # whoever opens it says that it is damaged
+    return [path, *(file for name in sorted(names) if (file := path.parent / name).is_file())]
+
+
+def _external(message: Any) -> Iterator[str]:
+    """Names of files that tensors somewhere in a message of ONNX's are kept in."""
+    for field_, value in message.ListFields():
+        if field_.name == "external_data":
+            yield from (entry.value for entry in value if entry.key == "location")
+        elif field_.message_type is not None:
+            for part in value if isinstance(value, Sequence) else (value,):
+                yield from _external(part)
 
 
 def from_network(network: nn.Module, example: Tensor, threads: int | None = None) -> Onnx:

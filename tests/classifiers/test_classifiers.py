@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 import torch
 from torch import nn
@@ -171,6 +173,23 @@ def test_the_arrangement_of_threads_is_measured_once_and_remembered(tmp_path, mo
         (tmp_path / "threads.json").write_text(damaged)
         assert arrange.fastest(network, x, 2) in (first, other)
     assert arrange.fastest(network, x, 1) == arrange.Arrangement(1, 1)
+
+
+def test_weights_beside_an_onnx_file_are_part_of_the_model(tmp_path):
+    path, beside = tmp_path / "net.onnx", tmp_path / "net.onnx.data"
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 300), nn.ReLU(), nn.Linear(300, 3)).eval()
+    torch.onnx.export(network, (torch.rand(2, 1, 4, 4),), str(path), dynamo=True, external_data=True, verbose=False)
+    before = digest(path)
+    assert beside.exists() and load(str(path))(torch.rand(2, 1, 4, 4)).shape == (2, 3)
+    other = bytearray(beside.read_bytes())
+    other[5000] ^= 1
+    beside.write_bytes(other)
+    assert digest(path) != before
+    alone = tmp_path / "alone.onnx"
+    torch.onnx.export(network, (torch.rand(2, 1, 4, 4),), str(alone), dynamo=True, external_data=False, verbose=False)
+    assert digest(alone) == hashlib.sha256(alone.read_bytes()).hexdigest()
+    alone.write_bytes(alone.read_bytes()[:-7] + b"location")
+    assert digest(alone) == hashlib.sha256(alone.read_bytes()).hexdigest()  # damaged: it has a hash like any file
 
 
 def test_callables_of_one_file_are_different_models():
