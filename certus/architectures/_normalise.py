@@ -33,6 +33,7 @@ class Normalise(nn.Module):
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], shape: tuple[int, ...]) -> None:
         super().__init__()
+        self.shape = shape
         for what, values in (("mean", mean), ("std", std)):
             if len(values) not in (1, shape[0]):
                 raise ModelError(f"{what} of the network must have 1 or {shape[0]} numbers; got {len(values)}")
@@ -41,6 +42,10 @@ class Normalise(nn.Module):
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).view(view))
 
     def forward(self, x: Tensor) -> Tensor:
+        # Without this, one channel would be taken three times, and global pooling takes images of any size.
+        # `_assert` can be traced, which `if` cannot.
+        told = f"it is for inputs of shape {list(self.shape)}"
+        torch._assert(x.shape[1:] == self.shape, told)  # type: ignore[no-untyped-call]
         return (x - self.mean) / self.std
 
 

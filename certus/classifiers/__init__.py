@@ -186,7 +186,7 @@ def try_once(classifier: Classifier, example: Tensor) -> None:
     """One forward pass, to tell a network that does not fit its inputs from one that cannot be exported."""
     try:
         classifier(example.unsqueeze(0))
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(
             f"the network must accept inputs of shape {list(example.shape)}; it raised: {reason}"

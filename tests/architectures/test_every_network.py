@@ -55,6 +55,14 @@ def test_scores_or_images_come_out_and_depend_on_what_goes_in(example):
     assert not torch.allclose(out[0], out[1], atol=1e-6)
 
 
+def test_inputs_of_another_shape_are_refused(example):
+    network, shape = example
+    channels, *sizes = shape
+    for other in ((1 if channels == 3 else 3, *sizes), (channels, *(2 * size for size in sizes))):
+        with pytest.raises(AssertionError, match="it is for inputs of shape"):
+            network(torch.rand(2, *other))
+
+
 def test_batch_mates_do_not_matter(example):
     network, shape = example
     x, mates, others = torch.rand(2, *shape), torch.rand(3, *shape), torch.rand(3, *shape)
