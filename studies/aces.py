@@ -120,9 +120,9 @@ def against_selectors(selections, singles, n):
     table(["NAC at least", *(parts.name for parts in selections), "best single"], rows)
 
 
-def on_holdout(parts, holdout):
+def on_holdout(parts, holdout, n):
     """Thresholds found on hold-out inputs, and what they do on the others."""
-    print(f"\nThresholds for a demand, found on {len(holdout.labels)} hold-out inputs\n")
+    print(f"\nThresholds for a demand, found on {len(holdout.labels)} hold-out inputs, by {n:,} draws there and here\n")
     rows = [
         [f"{100 * c.least:g} %", f"{c.theta:.2f}", percent(c.there.natural), decimal(c.there.acr),
          percent(c.here.natural), decimal(c.here.acr)]
@@ -151,7 +151,7 @@ def show(options):
         replace(of_record(first, select=str(home / f"selected-{eta}")), name=f"network, η {eta}") for eta in etas
     ]
     against_selectors([entropy, *networks], singles, n)
-    on_holdout(whole, of_record(read(home / "holdout"), model=home / "holdout/model"))
+    on_holdout(entropy, of_record(read(home / "holdout"), model=home / "holdout/model"), n)
     points = [
         aces_plots.Group(name, [replace(one, name=level) for level, one in members.items()]) for name, members in groups
     ]
