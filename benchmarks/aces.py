@@ -26,9 +26,9 @@ from certus.engine.local import Local
 from certus.noise.gaussian import Gaussian
 from certus.procedures.aces import Aces
 from certus.procedures.certify import Certify
+from certus.runs._packed import values
 from certus.runs.combine import Tally, composed, of_classes, of_selection
 from certus.runs.rows import Row
-from certus.runs.store import _values
 from certus.sampling.fixed import Fixed
 
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}
@@ -86,7 +86,7 @@ def storage():
         counts[2] -= counts[1]
         answers = [Answer(name, int(c[0].sum()), tuple(tuple(map(int, row)) for row in c))
                    for name, c in zip(("guess", "test", "test"), counts, strict=True)]  # fmt: skip
-        sizes.append(len(next(v for v in _values(Row(0, 0, 0, 0.0, answers=tuple(answers))) if isinstance(v, str))))
+        sizes.append(len(next(v for v in values(Row(0, 0, 0, 0.0, answers=tuple(answers))) if isinstance(v, str))))
     print(f"bytes of counts an input, narrow to flat histograms: {', '.join(map(str, sizes))}")
 
 

@@ -58,7 +58,8 @@ class Onnx:
     @property
     def digest(self) -> str:
         """A hash of the network."""
-        return hashlib.sha256(self.content if self.content is not None else self.path.read_bytes()).hexdigest()
+        held = [self.content] if self.content is not None else [part.read_bytes() for part in parts(self.path)]
+        return hashlib.sha256(b"".join(held)).hexdigest()
 
     def __call__(self, x: Tensor) -> Tensor:
         import torch

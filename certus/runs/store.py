@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -16,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from certus.contracts import Answer, Norm
+from certus.contracts import Norm
 from certus.errors import OutputError, RunError
 from certus.files import writing
 from certus.recipe import Question, Recipe, build
-from certus.runs import later
+from certus.runs import _packed, later
 from certus.runs.rows import Keeper, Record, Row
 
 MODEL = "model"  # the folder of a run's composition, where it was made for that run
@@ -33,7 +32,6 @@ CREATE TABLE IF NOT EXISTS certificates (
 ) STRICT;
 CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
 """
-MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
 
 
@@ -86,7 +84,9 @@ class Store:
     def commit(self) -> None:
         marks = ", ".join("?" * len(COLUMNS))
         with _database_errors(self.folder), self._connection:
-            self._connection.executemany(f"INSERT INTO certificates VALUES ({marks})", map(_values, self._waiting))
+            self._connection.executemany(
+                f"INSERT INTO certificates VALUES ({marks})", map(_packed.values, self._waiting)
+            )
             later.write_levels(self._connection, self._waiting)
             later.write_settlements(self._connection, self._waiting)
         self._waiting.clear()
@@ -135,57 +135,13 @@ def read(folder: Path) -> Record:
 
 def _rows(connection: sqlite3.Connection, more: later.Later) -> list[Row]:
     found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx").fetchall()
-    return [more.on(_row(values)) for values in found]
+    return [more.on(_packed.row_of(values)) for values in found]
 
 
 def _table(value: Any) -> dict[str, Any]:
     import dataclasses
 
     return {key: item for key, item in dataclasses.asdict(value).items() if item is not None}
-
-
-def _values(row: Row) -> tuple[Any, ...]:
-    answers = [
-        [purpose, draws, len(counts[0]), [_sparse(column) for column in counts]]
-        for purpose, draws, counts in row.answers
-    ]
-    row = row.smoothed
-    return (
-        row.index, row.label, row.predicted, row.radius, row.draws, row.seconds, row.clean, row.low,
-        json.dumps(answers, separators=(",", ":")),
-    )  # fmt: skip
-
-
-def _row(values: tuple[Any, ...]) -> Row:
-    index, label, predicted, radius, draws, seconds, clean, low, stored = values
-    try:
-        answers = tuple(
-            Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
-            for purpose, draws, outcomes, columns in json.loads(stored)
-        )
-    except (ValueError, TypeError, IndexError) as error:
-        raise RunError(f"answers of input {index} must be readable; they are damaged ({error})") from error
-    return Row(index, label, predicted, radius, draws, seconds, clean, low, answers)
-
-
-def _sparse(column: tuple[int, ...]) -> list[Any]:
-    """Pairs of outcome and votes; of a histogram its first outcome, then all votes to the last one that has any."""
-    pairs = [[i, votes] for i, votes in enumerate(column) if votes]
-    if len(pairs) < MANY or pairs[-1][0] - pairs[0][0] >= 2 * len(pairs):
-        return pairs
-    return [pairs[0][0], *column[pairs[0][0] : pairs[-1][0] + 1]]
-
-
-def _dense(stored: list[Any], outcomes: int) -> tuple[int, ...]:
-    counts = [0] * outcomes
-    if stored and isinstance(stored[0], int):
-        counts[stored[0] : stored[0] + len(stored) - 1] = stored[1:]
-        if len(counts) > outcomes:
-            raise IndexError("a histogram is too long")
-        return tuple(counts)
-    for outcome, votes in stored:
-        counts[outcome] = votes
-    return tuple(counts)
 
 
 def _connect(path: Path, fingerprint: str) -> sqlite3.Connection:

@@ -17,9 +17,9 @@ from certus.noise.gaussian import Gaussian
 from certus.noise.uniform import Uniform
 from certus.procedures.aces import Aces
 from certus.procedures.aces_predict import AcesPredict
+from certus.runs._packed import row_of, values
 from certus.runs.combine import Tally, composed, median_bin, of_classes, of_selection
 from certus.runs.rows import Row
-from certus.runs.store import _row, _values
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth
@@ -180,9 +180,9 @@ def test_an_input_takes_less_than_two_kilobytes(width):
         classes[:10] = rng.multinomial(draws, np.full(10, 0.1))
         answers.append(Answer(purpose, draws, (tuple(map(int, classes)), tuple(map(int, bins)))))
     row = Row(9980, 3, 3, 0.123456789012345, 100_100, 12.3456789, 3, 0.6543210987654321, tuple(answers))
-    stored = _values(row)
+    stored = values(row)
     assert sum(len(str(value)) for value in stored) < 2000
-    assert _row(stored).answers == row.answers
+    assert row_of(stored).answers == row.answers
 
 
 def test_counts_prove_no_more_than_for_an_input_of_any_size():

@@ -12,8 +12,9 @@ import small_run
 
 from certus.errors import OutputError, RunError
 from certus.recipe import Recipe
+from certus.runs._packed import _dense, _sparse
 from certus.runs.certify import Watcher
-from certus.runs.store import Store, _dense, _sparse, read
+from certus.runs.store import Store, read
 
 
 def without_seconds(record):
