@@ -42,6 +42,8 @@ def step(line):
 def carry_out(options):
     """All the draws; what is compared is computed from them afterwards."""
     home, draws = options.out, f"--data {options.data} --threads {options.threads}"
+    if options.arithmetic:
+        draws += f" --arithmetic {options.arithmetic}"
     test, few = f"{draws} --skip {options.skip}", f"--n {options.sweep_n}"
     pair = f"--certify {options.certify} --core {options.core} --sigma {options.sigma} --look {options.sweep_n}"
     step(f"aces certify {pair} {test} --n {options.n} --out {home}/aces")
@@ -177,6 +179,7 @@ def main():
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--sweep-n", type=int, default=1000)
     parser.add_argument("--radius", type=float, default=0.25, help="of the second picture")
+    parser.add_argument("--arithmetic", help="exact or float; default: exact for 8-bit data")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
