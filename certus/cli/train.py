@@ -35,7 +35,10 @@ def command(
     noise: NoiseName = "gaussian",
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 150,
     batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
-    lr: Annotated[float, typer.Option(help="Learning rate, the highest of the schedule.")] = 0.1,
+    optimiser: Annotated[str, typer.Option(help="sgd (Nesterov momentum 0.9) or adamw.")] = "sgd",
+    lr: Annotated[
+        float | None, typer.Option(help="Learning rate, the highest of the schedule.  [default: 0.1; adamw: 0.001]")
+    ] = None,
     schedule: Annotated[str, typer.Option(help="step (÷10 after each third, or at --drops) or one_cycle.")] = "step",
     drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
     warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
@@ -75,11 +78,11 @@ def command(
 
     options = _options(set_ or [], arch, objective, noise)
     settings = Settings(
-        data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, lr=lr, schedule=schedule,
-        drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip, ema=ema, augment=augment, seed=seed,
-        start=start, labels=labels, sigma_per_example=sigma_per_example, sigma_warmup=sigma_warmup,
-        sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=parse_range(range), image_size=image_size,
-        arch_options=options["architectures"], objective_options=options["training.objectives"],
+        data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, optimiser=optimiser,
+        lr=lr, schedule=schedule, drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip,
+        ema=ema, augment=augment, seed=seed, start=start, labels=labels, sigma_per_example=sigma_per_example,
+        sigma_warmup=sigma_warmup, sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=parse_range(range),
+        image_size=image_size, arch_options=options["architectures"], objective_options=options["training.objectives"],
         noise=noise, noise_options=options["noise"],
     )  # fmt: skip
     if describe:
@@ -194,24 +197,25 @@ def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
         def started(self, done: int, epochs: int, steps: int) -> None:
             # The bar opens here and not before, so that bad settings leave one line and nothing else.
             self.update = stack.enter_context(bar("training", "epochs"))
-            self.done, self.epochs, self.share, self.found = float(done), epochs, 1 / steps, ""
+            self.done, self.epochs, self.steps, self.found = done * steps, epochs, steps, ""
             self.log: Any = None
 
         def stepped(self, terms: Mapping[str, float]) -> None:
-            self.done += self.share
+            self.done += 1
             self._show(terms)
 
         def finished(self, epoch: int, terms: Mapping[str, float], found: Mapping[str, float]) -> None:
-            self.done = float(epoch)
-            self.found = "".join(f", {name.replace('_', ' ')} {value:.3f}" for name, value in found.items())
+            self.done = epoch * self.steps
+            self.found = "".join(f", {name.replace('_', ' ')} {value:.3g}" for name, value in found.items())
             self._show(terms)
             self.log = self.log or _event_log(stack, out)
             for name, value in {**terms, **found}.items() if self.log is not None else ():
                 self.log.add_scalar(name, value, epoch)
 
         def _show(self, terms: Mapping[str, float]) -> None:
-            told = ", ".join(f"{name} {value:.3f}" for name, value in terms.items())
-            self.update(self.done, self.epochs, f"epoch {math.ceil(self.done)}/{self.epochs}, {told}{self.found}")
+            told = ", ".join(f"{name} {value:.3g}" for name, value in terms.items())
+            epoch = math.ceil(self.done / self.steps)
+            self.update(self.done, self.epochs * self.steps, f"epoch {epoch}/{self.epochs}, {told}{self.found}")
 
     return Bar()
 

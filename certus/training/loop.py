@@ -1,4 +1,4 @@
-"""The one training loop: data, noise, objective, SGD, a checkpoint after each epoch.
+"""The one training loop: data, noise, objective, optimiser, a checkpoint after each epoch.
 
 Every random number of an epoch comes from (seed, epoch), and the learning rate from the settings and the place in
 training. So weights, optimiser state, noise levels and epoch are all there is to resume, and a resumed training ends
@@ -86,10 +86,7 @@ def train(settings: Settings, out: Path, watch: Watch | None = None, device: str
         setup.require_writable(out)
     fabric.barrier()
     found = setup.resumable(out, config)
-    optimiser = torch.optim.SGD(
-        network.parameters(), settings.lr, settings.momentum, weight_decay=settings.weight_decay, nesterov=True
-    )
-    model, wrapped = fabric.setup(network, optimiser)
+    model, wrapped = fabric.setup(network, _optimiser(network, settings))
     average = _averaged(network, settings.ema) if settings.ema else None
     sigmas = SigmaMap.fresh(settings, len(inputs))
     work = Work(settings, inputs, fabric, network, model, wrapped, objective, settings.build_noise(), sigmas, average)
@@ -180,6 +177,13 @@ def _fabric(device: str) -> Fabric:
         fabric = Fabric(accelerator=kind, devices=1 if kind == "cpu" or index is None else [index])
     fabric.launch()
     return fabric
+
+
+def _optimiser(network: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    weights, rate, decay = network.parameters(), settings.rate(0), settings.weight_decay
+    if settings.optimiser == "adamw":
+        return torch.optim.AdamW(weights, rate, (settings.momentum, 0.999), weight_decay=decay)
+    return torch.optim.SGD(weights, rate, settings.momentum, weight_decay=decay, nesterov=True)
 
 
 def _averaged(network: nn.Module, decay: float) -> AveragedModel:

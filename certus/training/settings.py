@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, cast
 
 from certus import catalog
 from certus.errors import OptionError, unknown
@@ -14,6 +14,7 @@ from certus.errors import OptionError, unknown
 SCHEDULES = ("step", "one_cycle")
 AUGMENTATIONS = ("none", "crop_flip")
 SIGMA = 0.25  # unless a level is given
+RATES = {"sgd": 0.1, "adamw": 0.001}  # the optimisers, and the rate of each unless one is given
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Settings:
     sigma: float | None = None  # 0.25 unless a level is given; none for a noise that has no such level
     epochs: int = 150
     batch: int = 256
-    lr: float = 0.1
+    optimiser: str = "sgd"  # with Nesterov momentum; or adamw, whose first beta is the momentum
+    lr: float | None = None  # the optimiser's own in RATES unless one is given
     schedule: str = "step"
     drops: tuple[int, ...] | None = None  # epochs after which `step` divides by 10; None: after each third
     warmup: int = 0  # epochs of a rate that rises in a line, before the schedule's own
@@ -53,6 +55,10 @@ class Settings:
         if self.sigma is not None:
             self._require("sigma", "a finite number above 0", lambda sigma: 0 < sigma < math.inf)
         object.__setattr__(self, "sigma", getattr(self.build_noise(), "sigma", None))
+        if self.optimiser not in RATES:
+            raise unknown("optimiser of training", self.optimiser, RATES)
+        if self.lr is None:
+            object.__setattr__(self, "lr", RATES[self.optimiser])
         self._require("lr", "a finite number above 0", lambda lr: 0 < lr < math.inf)
         self._require("weight_decay", "a finite number of at least 0", lambda decay: 0 <= decay < math.inf)
         self._require("momentum", "in (0, 1)", lambda momentum: 0 < momentum < 1)
@@ -90,17 +96,19 @@ class Settings:
 
     def rate(self, epoch: float) -> float:
         """The learning rate when so many epochs are done: a function of the settings alone, so nothing to resume."""
-        return min(1.0, (epoch + 0.01) / self.warmup if self.warmup else 1.0) * self._scheduled(epoch)
+        warm = min(1.0, (epoch + 0.01) / self.warmup if self.warmup else 1.0)
+        return warm * (cast(float, self.lr) * self._scheduled(epoch))
 
     def _scheduled(self, epoch: float) -> float:
+        """Which part of the highest rate it is by the schedule."""
         done = epoch / self.epochs
         if self.drops is not None:
-            return self.lr * 0.1 ** sum(epoch >= drop for drop in self.drops)
+            return 0.1 ** sum(epoch >= drop for drop in self.drops)
         if self.schedule == "step":
-            return self.lr * 0.1 ** int(3 * int(epoch) / self.epochs)
+            return 0.1 ** int(3 * int(epoch) / self.epochs)
         if done < 0.3:  # one cycle (Smith 2018): up in a line, down along a cosine
-            return self.lr * (0.04 + 0.96 * done / 0.3)
-        return self.lr * 0.5 * (1 + math.cos(math.pi * (done - 0.3) / 0.7))
+            return 0.04 + 0.96 * done / 0.3
+        return 0.5 * (1 + math.cos(math.pi * (done - 0.3) / 0.7))
 
     def table(self) -> dict[str, Any]:
         """As the plain values that JSON keeps, for config.json and for comparison with one."""

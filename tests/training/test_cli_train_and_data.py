@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 
+from certus.cli import _progress
 from certus.cli.main import run
 from certus.training.checkpoints import read_config
 
@@ -43,6 +45,7 @@ def test_train_writes_a_checkpoint_and_says_what_it_reached(certus, tmp_path):
     (["--set", "width"], "set of training must be name=value"),
     (["--set", "width=wide"], "width of digits_cnn"),
     (["--device", "abacus"], "device of training"),
+    (["--optimiser", "sgdd"], "did you mean 'sgd'"),
     (["--threads", "0"], "threads of training"),
     (["--range", "0"], "range must be two numbers"),
 ])  # fmt: skip
@@ -50,6 +53,21 @@ def test_bad_input_is_one_line_and_exit_code_2(certus, tmp_path, options, words)
     code, _, err = certus("train", "--out", tmp_path / "net", *options)
     assert code == 2 and words in err and err.count("\n") == 1
     assert not (tmp_path / "net").exists()
+
+
+def test_progress_ends_at_the_last_epoch(certus, tmp_path, monkeypatch):
+    told = []
+
+    @contextlib.contextmanager
+    def bar(title, unit):
+        yield lambda done, total, text: told.append((done / total, text))
+
+    monkeypatch.setattr(_progress, "bar", bar)
+    # 21 steps: 21 times 1/21 is above 1 in floating point.
+    assert certus("train", "--out", tmp_path / "net", "--epochs", 2, "--batch", 64, "--set", "width=2")[0] == 0
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and shares[-1] == 1.0 and len(told) == 2 * 21 + 2
+    assert {text.split(",")[0] for _, text in told} == {"epoch 1/2", "epoch 2/2"}
 
 
 def test_data_list_and_get(certus, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from certus import data
 from certus.contracts import Batch
 from certus.errors import CertusError, DataError, ModelError, OptionError, OutputError, RunError, TrainingError
 from certus.noise.gaussian import Gaussian as Noise
-from certus.training import checkpoints
+from certus.training import checkpoints, setup
 from certus.training.augment import crop_flip
 from certus.training.draws import fresh
 from certus.training.forward import scores
@@ -78,9 +78,11 @@ def test_training_leaves_the_callers_generator_alone(tmp_path):
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("steps", [1, 30, 75])  # 21 steps an epoch: in the first, second and last epoch
-def test_stopped_and_resumed_is_bit_equal(tmp_path, steps):
-    settings = Settings(**SMALL)
+@pytest.mark.parametrize(  # 21 steps an epoch: in the first, second and last epoch
+    ("steps", "optimiser"), [(1, "sgd"), (30, "sgd"), (75, "sgd"), (30, "adamw")]
+)
+def test_stopped_and_resumed_is_bit_equal(tmp_path, steps, optimiser):
+    settings = Settings(**SMALL, optimiser=optimiser)
     train(settings, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         train(settings, tmp_path / "stopped", StopAfter(steps))
@@ -178,7 +180,7 @@ def test_a_huge_rate_diverges_in_one_line(tmp_path):
     ({"sigma": float("inf")}, "sigma"), ({"lr": 0.0}, "lr"), ({"epochs": 0}, "epochs"), ({"epochs": 1.5}, "epochs"),
     ({"batch": 0}, "batch"), ({"seed": -1}, "seed"), ({"schedule": "steps"}, "did you mean 'step'"),
     ({"augment": "flip"}, "augment"), ({"momentum": 1.0}, "momentum"), ({"weight_decay": -1.0}, "weight_decay"),
-    ({"sigma": "much"}, "sigma"),
+    ({"sigma": "much"}, "sigma"), ({"optimiser": "adam"}, "did you mean 'adamw'"), ({"lr": "low"}, "lr"),
 ])  # fmt: skip
 def test_bad_settings_are_refused(options, words):
     with pytest.raises(OptionError, match=words):
@@ -209,6 +211,19 @@ def test_a_foreign_or_unwritable_out_is_refused_before_training(tmp_path):
             train(Settings(**SMALL), tmp_path / out, StopAfter(1))
     with pytest.raises(OutputError, match="must be writable"):
         train(Settings(**SMALL), tmp_path / "file" / "net", StopAfter(1))
+
+
+def test_each_optimiser_has_its_own_rate_and_steps(tmp_path):
+    assert Settings(**SMALL).lr == 0.1 and Settings(**SMALL, optimiser="adamw").lr == 0.001
+    assert Settings(**SMALL, optimiser="adamw", lr=0.02).lr == 0.02
+    settings = Settings(**{**SMALL, "epochs": 1, "batch": 2000, "schedule": "step", "optimiser": "adamw"})
+    train(settings, tmp_path / "net")
+    began = setup.network(checkpoints.read_config(tmp_path / "net"), settings).state_dict()
+    moved = checkpoints.read_network(tmp_path / "net")[0].state_dict()
+    names = [name for name, _ in checkpoints.read_network(tmp_path / "net")[0].named_parameters()]
+    # Adam's first step is the rate times the sign of the gradient, and decay adds its own 1e-7 of the weight.
+    steps = torch.cat([(moved[name] - began[name]).flatten() for name in names]).abs()
+    assert float(steps.max()) <= 0.001 * 1.001 and float(steps.median()) >= 0.00099
 
 
 def test_schedules():
