@@ -1,6 +1,6 @@
 """A classifier that never saw noise, behind small denoisers: bare, behind one, behind an ensemble of several.
 
-    python studies/denoised.py CLEAN [--denoisers 4] [--images 25000] [--skip 50] [--n 1000] --out FOLDER
+    python studies/denoised.py CLEAN [--denoisers 4] [--skip 50] [--n 1000] [--at-once 2] --out FOLDER
 
 Each denoiser is trained with squared error and then for the stability of the frozen classifier (Salman et al. 2020),
 all by `certus train`. They differ in their seed only. All models are certified in one pass (`studies/together.py`).
@@ -14,11 +14,11 @@ import argparse
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from certus import data
 from certus.report._paired import resampled
 from certus.report.metrics import figures
 from certus.runs.store import read
@@ -30,32 +30,22 @@ def certus(*words):
     subprocess.run([sys.executable, "-m", "certus", *map(str, words)], check=True)
 
 
-def subset(options):
-    """The training images to use, in the form that `certus train --labels` takes."""
-    path = options.out / "images.npz"
-    if not path.exists():
-        labels = data.load(options.data, "train").labels
-        chosen = np.arange(0, len(labels), max(1, len(labels) // options.images))[: options.images]
-        np.savez(path, index=chosen, label=labels[chosen])
-    return path
-
-
 def train(options, folder, epochs, *words):
     """A training that is not finished yet."""
     config = folder / "config.json"
     if config.exists() and json.loads(config.read_bytes())["epoch"] == epochs:
         return
     network = f"--arch dncnn{options.depth} --set width={options.width} --sigma {options.sigma}".split()
-    pace = f"--schedule one_cycle --epochs {epochs} --batch 128 --threads {options.threads}".split()
-    certus("train", "--data", options.data, "--labels", subset(options), *network, *pace, *words, "--out", folder)
+    pace = f"--optimiser adamw --schedule one_cycle --epochs {epochs} --batch 128 --threads {options.threads}".split()
+    certus("train", "--data", options.data, *network, *pace, *words, "--out", folder)
 
 
 def denoiser(options, seed):
     """A denoiser trained in both ways."""
     first, second = (options.out / f"{name}-{seed}" for name in ("squares", "stable"))
-    words = f"--objective denoise --seed {seed} --lr 4 --clip 0.05".split()
+    words = f"--objective denoise --seed {seed} --lr 0.02".split()
     train(options, first, options.epochs[0], *words)
-    words = f"--objective stability --seed {seed} --lr 0.02 --clip 1".split()
+    words = f"--objective stability --seed {seed} --lr 0.0001".split()
     train(options, second, options.epochs[1], *words, "--set", f"classifier={options.clean}", "--from", first)
     return second
 
@@ -63,10 +53,11 @@ def denoiser(options, seed):
 def models(options):
     """The bare network, another to compare with, each denoised one, and their ensemble, as folders or names."""
     members = [options.clean, *options.beside]
-    pairs = []
-    for seed in range(options.denoisers):
-        pairs.append(str(options.out / f"behind-{seed}"))
-        certus("denoise", options.clean, "--with", denoiser(options, seed), "--out", pairs[-1])
+    with ThreadPoolExecutor(options.at_once) as pool:
+        trained = list(pool.map(lambda seed: denoiser(options, seed), range(options.denoisers)))
+    pairs = [str(options.out / f"behind-{seed}") for seed in range(options.denoisers)]
+    for folder, pair in zip(trained, pairs, strict=True):
+        certus("denoise", options.clean, "--with", folder, "--out", pair)
     together = str(options.out / f"behind-{options.denoisers}-together")
     certus("ensemble", *pairs, "--out", together)
     return [*members, *pairs], together
@@ -76,7 +67,16 @@ def certify(options, members, together):
     """One pass for all: every network is asked once about each noisy input."""
     script = Path(__file__).with_name("together.py")
     words = [*members, "--ensembles", together, "--data", options.data, "--skip", options.skip, "--max", options.max]
-    words += ["--sigma", options.sigma, "--n", options.n, "--threads", options.threads, "--out", options.out / "runs"]
+    words += [
+        "--sigma",
+        options.sigma,
+        "--n",
+        options.n,
+        "--threads",
+        options.threads * options.at_once,
+        "--out",
+        options.out / "runs",
+    ]
     subprocess.run([sys.executable, str(script), *map(str, words)], check=True)
     return [read(options.out / "runs" / Path(name).name) for name in [*members, together]]
 
@@ -106,12 +106,12 @@ def main():
     parser.add_argument("--denoisers", type=int, default=4)
     parser.add_argument("--depth", type=int, default=6)
     parser.add_argument("--width", type=int, default=24)
-    parser.add_argument("--epochs", type=int, nargs=2, default=(6, 3), help="with squared error, for stability")
-    parser.add_argument("--images", type=int, default=25_000)
+    parser.add_argument("--epochs", type=int, nargs=2, default=(5, 2), help="with squared error, for stability")
     parser.add_argument("--skip", type=int, default=50)
     parser.add_argument("--max", type=int, default=-1)
     parser.add_argument("--n", type=int, default=1000)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="of one training")
+    parser.add_argument("--at-once", type=int, default=1, help="trainings side by side")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
