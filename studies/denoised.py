@@ -67,16 +67,8 @@ def certify(options, members, together):
     """One pass for all: every network is asked once about each noisy input."""
     script = Path(__file__).with_name("together.py")
     words = [*members, "--ensembles", together, "--data", options.data, "--skip", options.skip, "--max", options.max]
-    words += [
-        "--sigma",
-        options.sigma,
-        "--n",
-        options.n,
-        "--threads",
-        options.threads * options.at_once,
-        "--out",
-        options.out / "runs",
-    ]
+    pace = f"--sigma {options.sigma} --n {options.n} --threads {options.threads * options.at_once}"
+    words += [*pace.split(), "--out", options.out / "runs"]
     subprocess.run([sys.executable, str(script), *map(str, words)], check=True)
     return [read(options.out / "runs" / Path(name).name) for name in [*members, together]]
 
