@@ -128,6 +128,7 @@ def _describe(settings: Settings) -> None:
     )
     typer.echo(f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in config["objective"].items()))
     typer.echo(say_noise(settings.build_noise()))
+    typer.echo(f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs")
 
 
 def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:

@@ -117,6 +117,7 @@ def test_describe_tells_cost_and_settings_and_trains_nothing(certus, tmp_path):
     code, out, _ = certus("train", "--describe", "--out", tmp_path / "net", *options)
     assert code == 0 and "parameters" in out and "M multiply-adds an input" in out
     assert "steps 2, epsilon 2.0, copies 3" in out and not (tmp_path / "net").exists()
+    assert out.endswith("sgd, rate 0.1 by step, 150 epochs\n")
     code, _, err = certus("train", *options)
     assert code == 2 and "--out" in err and err.count("\n") == 1
 
