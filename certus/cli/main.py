@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import inspect
 import io
 import os
 import signal
@@ -71,6 +72,19 @@ for _name in COMMANDS:
         app.add_typer(_module.app, name=_name)
     else:
         app.command(_name)(_module.command)
+
+
+def _keep_examples(group: typer.Typer) -> None:
+    """Help wraps every paragraph but those marked by a backspace: examples, one command a line, are."""
+    for each in group.registered_commands:
+        paragraphs = inspect.cleandoc(getattr(each.callback, "__doc__", None) or "").split("\n\n")
+        each.help = "\n\n".join(f"\b\n{text}" if text.startswith("certus ") else text for text in paragraphs)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _keep_examples(inner.typer_instance)
+
+
+_keep_examples(app)
 
 
 def main() -> None:

@@ -47,7 +47,9 @@ def command(
 ) -> None:
     """Certified accuracy, average certified radius and abstentions of runs, side by side.
 
-    An ensemble among its members is compared with them. certus report runs/a runs/b --html report.html
+    An ensemble among its members is compared with them.
+
+    certus report runs/a runs/b --html report.html
     """
     _check_layout(as_json, tables, transpose, paper)
     chosen = None if radii is None else parse_radii(radii)

@@ -57,6 +57,23 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"\n  {words[0]} " in out for words in COMMANDS)
 
 
+def test_examples_in_help_are_whole_lines_with_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = []
+    for words in COMMANDS:
+        assert run([*words, "--help"]) == 0
+        told = capsys.readouterr().out
+        examples += [line.split()[1:] for line in told.splitlines() if line.startswith("  certus ")]
+    assert len(examples) >= 30
+    for example in examples:
+        group = len(example) > 1 and tuple(example[:2]) in COMMANDS
+        words = (
+            ("ensemble", "make") if tuple(example[:1]) == ("ensemble",) and not group else tuple(example[: 1 + group])
+        )
+        options = {option for param in COMMANDS[words].params for option in param.opts}
+        assert {word for word in example if word.startswith("-")} <= options, example
+        assert example.count("certus") == 0, example
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
