@@ -84,8 +84,9 @@ class Splitting:
         import torch
 
         moved: Tensor = self.cases / 2 * (p_top - p_next)  # in steps
-        # Counts make whole and half steps: the margin only undoes the rounding of their quotients.
-        return torch.floor(moved.detach() + 1e-9) / self.grid + (moved - moved.detach()) / self.grid
+        # Counts make whole and half steps. The margin undoes the rounding of their quotients, below 4·2⁻⁵³ a case, and
+        # is far below what estimated bounds are rounded by (`bounds.MARGIN`): those never gain a step by it.
+        return torch.floor(moved.detach() + self.cases * 1e-15) / self.grid + (moved - moved.detach()) / self.grid
 
     def need(self, radius: float, dim: int) -> float:
         """½ + r/(2λ), rounded up."""

@@ -11,6 +11,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from certus.bounds import MARGIN
 from certus.contracts import EVERY, Stream
 from certus.errors import DataError, OptionError
 from certus.noise.splitting import Splitting
@@ -111,12 +112,20 @@ def test_radius_is_rounded_down_to_the_grid_and_keeps_its_slope():
     assert float(radius.detach()) == math.floor(0.5 * 0.6 * 255) / 255 and float(p.grad) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("cases", [1, 7, 255, 1000])
+@pytest.mark.parametrize("cases", [1, 7, 255, 1000, 16_384])
 def test_radii_of_counts_are_whole_steps_exactly(cases):
     noise = Splitting(lam=cases / 510)
     hits = torch.arange(cases + 1, dtype=torch.float64)
     radius = noise.radius(hits / cases, (cases - hits) / cases, 1)
     assert radius.tolist() == [((2 * k - cases) // 2) / 255 for k in range(cases + 1)]
+
+
+@pytest.mark.parametrize("cases", [2, 7, 255, 16_384])
+def test_a_bound_that_was_rounded_down_never_gains_a_step(cases):
+    noise = Splitting(lam=cases / 510)
+    steps = torch.arange(1, cases // 2 + 1, dtype=torch.float64)
+    low = (0.5 + steps / cases) * (1 - MARGIN)  # as `lower_bound` gives it where the exact bound is that of a step
+    assert noise.radius(low, 1 - low, 1).tolist() == [(k - 1) / 255 for k in steps.tolist()]
 
 
 def test_need_is_what_a_radius_needs_and_no_step_more():
