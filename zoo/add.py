@@ -27,7 +27,7 @@ from certus.files import write_whole
 from certus.report.metrics import figures, radius_name
 from certus.runs.store import read
 from certus.training.checkpoints import CONFIG, WEIGHTS, read_config
-from certus.training.settings import Settings
+from certus.training.settings import RATES, Settings
 from certus.training.setup import objective
 
 RADII = (0.0, 0.25, 0.5, 0.75)
@@ -84,7 +84,7 @@ def entry(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def training(settings: Mapping[str, Any], out: str) -> list[str]:
     """The command that makes these settings: every option that is not at its default."""
-    defaults = Settings("", "").table()
+    defaults = {**Settings("", "").table(), "lr": RATES[settings.get("optimiser", "sgd")]}
     for name in UNSAID:
         if settings[name] != defaults[name]:
             sys.exit(f"{name} of the training must be {defaults[name]}, as certus train has it; got {settings[name]}")

@@ -27,7 +27,6 @@ class Settings:
     sigma: float | None = None  # 0.25 unless a level is given; none for a noise that has no such level
     epochs: int = 150
     batch: int = 256
-    optimiser: str = "sgd"  # with Nesterov momentum; or adamw, whose first beta is the momentum
     lr: float | None = None  # the optimiser's own in RATES unless one is given
     schedule: str = "step"
     drops: tuple[int, ...] | None = None  # epochs after which `step` divides by 10; None: after each third
@@ -50,6 +49,7 @@ class Settings:
     objective_options: Mapping[str, Any] = field(default_factory=dict)
     noise: str = "gaussian"
     noise_options: Mapping[str, Any] = field(default_factory=dict)
+    optimiser: str = "sgd"  # with Nesterov momentum; or adamw, whose first beta is the momentum
 
     def __post_init__(self) -> None:
         if self.sigma is not None:

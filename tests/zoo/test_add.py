@@ -29,6 +29,8 @@ def add():
 @pytest.mark.parametrize("settings", [
     Settings("digits", "mlp"),
     Settings("cifar10", "resnet8", "macer", 0.5, 8, 128, 0.01, drops=(3, 6), clip=1.0, ema=0.99, seed=4),
+    Settings("digits", "mlp", optimiser="adamw"),
+    Settings("digits", "mlp", optimiser="adamw", lr=0.1),
     Settings("cifar10", "resnet8", epochs=9, schedule="one_cycle", warmup=2, augment="crop_flip"),
     Settings("a b.npz", "resnet8", start="models/a", labels="l.npz", value_range=(0.0, 4.0), image_size=32),
     Settings("digits", "digits_cnn", sigma_per_example=True, sigma_warmup=3, sigma_step=1e-3, sigma_draws=8),
