@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CERTUS = str(Path(sys.executable).with_name("certus"))
 NETWORKS = ("gaussian-0", "consistency")
-ROWS, COLUMNS = 4, 108
+ROWS, COLUMNS = 3, 112
 MOMENT = 0.6  # of its time: when a run's progress is shown
 LARGEST = 300_000  # bytes of a picture
 
