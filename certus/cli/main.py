@@ -77,7 +77,7 @@ for _name in COMMANDS:
 def _keep_examples(group: typer.Typer) -> None:
     """Help wraps every paragraph but those marked by a backspace: examples, one command a line, are."""
     for each in group.registered_commands:
-        paragraphs = inspect.cleandoc(getattr(each.callback, "__doc__", None) or "").split("\n\n")
+        paragraphs = (inspect.getdoc(each.callback) or "").split("\n\n")
         each.help = "\n\n".join(f"\b\n{text}" if text.startswith("certus ") else text for text in paragraphs)
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
