@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test test-browser screenshots lint docs study bench clean
 
 demo: .venv/installed
-	$(BIN)/certus demo --out certus-demo
+	$(BIN)/smoothcert demo --out smoothcert-demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study"
@@ -44,4 +44,4 @@ bench: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv build site certus-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info
+	rm -rf .venv build site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info

@@ -3,9 +3,9 @@
     python benchmarks/aces.py [--networks resnet20,lenet] [--threads 1] [--rounds 5] [--draws 20000]
 
 Every round certifies the same inputs by the same number of draws, once counting classes and once classes and entropies
-(ballots of `certus.ballots`; the core is asked once an input), in turn; printed is the median of the paired ratios with
-its range. Then the time in which 500 inputs with n = 100 000 are combined at 101 thresholds, and the bytes that such an
-input takes on disk, from histograms narrow to as wide as there can be.
+(ballots of `smoothcert.ballots`; the core is asked once an input), in turn; printed is the median of the paired ratios
+with its range. Then the time in which 500 inputs with n = 100 000 are combined at 101 thresholds, and the bytes that
+such an input takes on disk, from histograms narrow to as wide as there can be.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import time
 import numpy as np
 import torch
 
-from certus import catalog
-from certus.ballots import BINS
-from certus.classifiers import ready, wrap
-from certus.classifiers.bundle import Bundle
-from certus.contracts import Answer, Job, Source
-from certus.engine.local import Local
-from certus.noise.gaussian import Gaussian
-from certus.procedures.aces import Aces
-from certus.procedures.certify import Certify
-from certus.runs._packed import values
-from certus.runs.combine import Tally, composed, of_classes, of_selection
-from certus.runs.rows import Row
-from certus.sampling.fixed import Fixed
+from smoothcert import catalog
+from smoothcert.ballots import BINS
+from smoothcert.classifiers import ready, wrap
+from smoothcert.classifiers.bundle import Bundle
+from smoothcert.contracts import Answer, Job, Source
+from smoothcert.engine.local import Local
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.aces import Aces
+from smoothcert.procedures.certify import Certify
+from smoothcert.runs._packed import values
+from smoothcert.runs.combine import Tally, composed, of_classes, of_selection
+from smoothcert.runs.rows import Row
+from smoothcert.sampling.fixed import Fixed
 
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}
 NOISE, N0, ALPHA = Gaussian(0.25), 100, 0.001

@@ -15,14 +15,14 @@ import time
 
 import torch
 
-from certus import catalog
-from certus.classifiers import ready, wrap
-from certus.contracts import Job, Source, Stream, batch_rows
-from certus.engine.local import Local
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
+from smoothcert import catalog
+from smoothcert.classifiers import ready, wrap
+from smoothcert.contracts import Job, Source, Stream, batch_rows
+from smoothcert.engine.local import Local
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
 
 SHAPES = {"lenet": (1, 28, 28), "resnet20": (3, 32, 32)}
 ORDER = ("float", "exact", "exact", "float")

@@ -1,6 +1,6 @@
 """Who is compared in peers.py, and on which networks. A contender: network → function (x, n, seed) → label, votes.
 
-certus   its engine as `certus certify` sets it up, batch 64
+smoothcert   its engine as `smoothcert certify` sets it up, batch 64
 ART      PyTorchRandomizedSmoothing.certify of the Adversarial Robustness Toolbox at its default batch (32)
 eager    `_sample_noise` of locuslab/smoothing, on the CPU, batch 1000 (all draws at once where n is smaller)
 """
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from certus import catalog
+from smoothcert import catalog
 
 SIGMA, ALPHA, N0 = 0.25, 0.001, 100
 SHAPES = {"lenet": (1, 28, 28), "resnet50": (3, 224, 224)}
@@ -21,13 +21,13 @@ CLASSES = {"resnet50": 1000}
 INPUTS = 2
 
 
-def certus(network, example):
-    from certus.classifiers import ready, wrap
-    from certus.contracts import Job, Source
-    from certus.engine.local import Local
-    from certus.noise.gaussian import Gaussian
-    from certus.procedures.certify import Certify
-    from certus.sampling.fixed import Fixed
+def smoothcert(network, example):
+    from smoothcert.classifiers import ready, wrap
+    from smoothcert.contracts import Job, Source
+    from smoothcert.engine.local import Local
+    from smoothcert.noise.gaussian import Gaussian
+    from smoothcert.procedures.certify import Certify
+    from smoothcert.sampling.fixed import Fixed
 
     prepared = ready(wrap(network), example)
     source = Source(prepared.classifier, Gaussian(SIGMA))
@@ -62,7 +62,7 @@ def art(network, example):
 
 def votes_behind(radius, n):
     """ART tells the radius only; it rises with the votes, so that they can be had back from it."""
-    from certus.bounds import lower_bound
+    from smoothcert.bounds import lower_bound
 
     low = float(torch.special.ndtr(torch.tensor(radius / SIGMA, dtype=torch.float64)))
     least, most = 0, n
@@ -97,7 +97,7 @@ def eager(network, example):
     return certify
 
 
-CONTENDERS = {"certus": certus, "ART": art, "eager": eager}
+CONTENDERS = {"smoothcert": smoothcert, "ART": art, "eager": eager}
 
 
 def shape_of(name):

@@ -6,8 +6,8 @@
 Inputs are those of the published CIFAR-10 logs, their p recovered as METHODS.md (section 2) says. A ratio is mean draws
 ÷ mean min(cap, Wald's bound), selection draws counted where a scheme uses them; `decidable` is over inputs with Wald's
 bound below cap/4, where it is rigorous. Everything is simulated with fixed seeds; after ± stands the Monte-Carlo
-standard error. Two classes are simulated (see certus/plan/cost.py): so a guess can be wrong, and the leader's hits are
-those of whichever class leads. The SPRT knows p and the class; it looks at every draw up to 200, then every 0.5 %.
+standard error. Two classes are simulated (see smoothcert/plan/cost.py): so a guess can be wrong, and the leader's hits
+are those of whichever class leads. The SPRT knows p and the class; it looks at every draw up to 200, then every 0.5 %.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from certus.noise.gaussian import Gaussian
-from certus.plan.cost import Mean, Scheme, full_radius, mean_of, repeats_for, schemes, simulate
-from certus.plan.like import recovered
-from certus.runs.exchange import open_record
-from certus.sampling._leader import leader_level
-from certus.sampling.fixed import Fixed
-from certus.sampling.pilot import Pilot
-from certus.sampling.spending import Spending
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.plan.cost import Mean, Scheme, full_radius, mean_of, repeats_for, schemes, simulate
+from smoothcert.plan.like import recovered
+from smoothcert.runs.exchange import open_record
+from smoothcert.sampling._leader import leader_level
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.pilot import Pilot
+from smoothcert.sampling.spending import Spending
 
 ALPHA = BETA = 0.001
 CAP, N, N0 = 120_000, 100_000, 100

@@ -21,16 +21,16 @@ import time
 
 import torch
 
-from certus import catalog
-from certus.classifiers import load, ready, wrap
-from certus.contracts import Job, Source
-from certus.data import load as load_data
-from certus.engine.local import Local
-from certus.ensembles.k_consensus import KConsensus
-from certus.ensembles.soft_vote import SoftVote
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
+from smoothcert import catalog
+from smoothcert.classifiers import load, ready, wrap
+from smoothcert.contracts import Job, Source
+from smoothcert.data import load as load_data
+from smoothcert.engine.local import Local
+from smoothcert.ensembles.k_consensus import KConsensus
+from smoothcert.ensembles.soft_vote import SoftVote
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
 
 
 class Contender:

@@ -4,7 +4,7 @@
 
 A decision is "certified at this radius, or not". Where the two differ, the input's probability must be too close to the
 one the radius needs for either to be sure: the line says how many differ, and how many of these have p0 inside the
-99.9 % confidence interval of the fixed run's counts. Rows are those of `certus certify`; nothing is kept.
+99.9 % confidence interval of the fixed run's counts. Rows are those of `smoothcert certify`; nothing is kept.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from certus.bounds import lower_bound, upper_bound
-from certus.cli.main import run
-from certus.noise.gaussian import Gaussian
-from certus.runs.store import read
+from smoothcert.bounds import lower_bound, upper_bound
+from smoothcert.cli.main import run
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.runs.store import read
 
 
 def rows(options, folder, *more):

@@ -26,11 +26,11 @@ from pathlib import Path
 
 import numpy as np
 
-from certus.data import load
-from certus.memory import Memory, Region
-from certus.memory._regions import distances
-from certus.memory.rule import Near, find_home, margin
-from certus.runs.exchange import open_record
+from smoothcert.data import load
+from smoothcert.memory import Memory, Region
+from smoothcert.memory._regions import distances
+from smoothcert.memory.rule import Near, find_home, margin
+from smoothcert.runs.exchange import open_record
 
 LOGS = Path(__file__).parents[1] / "../shared/reference/locuslab/certify/cifar10/resnet110"
 SHAPE, DIM = (3, 32, 32), 3072
@@ -40,7 +40,7 @@ import re, sys
 from pathlib import Path
 import numpy as np
 import scipy.spatial
-from certus.memory import Memory
+from smoothcert.memory import Memory
 held = lambda name: int(re.search(name + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 before = held("VmRSS")
 memory = Memory.open(sys.argv[1], frozen=True)

@@ -1,14 +1,14 @@
-"""certus beside the Adversarial Robustness Toolbox and beside the eager loop of the published scripts.
+"""smoothcert beside the Adversarial Robustness Toolbox and beside the eager loop of the published scripts.
 
     python benchmarks/peers.py [--networks lenet,resnet20,resnet110,resnet50] [--rounds 5] [--draws N]
 
 Each contender holds the same network in a process of its own, as its users would start it, and certifies the same
 inputs (n0 = 100, then n draws) in turn with the others, several rounds. Printed for each: the best draws a second and
-their range; certus ÷ it, as the median of paired ratios with their range; the seconds and the memory of getting ready
-(libraries, export, choice of threads), which are not in the rates; peak memory, all of it above the loaded network,
-after n/4 and after n draws, and what n = 100 000 would take. `~` marks what is extrapolated and not measured. Last,
-whether the probabilities behind the radii agree: Clopper–Pearson intervals of all contenders' votes, pairwise, joint
-level 99.9 % for each network.
+their range; smoothcert ÷ it, as the median of paired ratios with their range; the seconds and the memory of getting
+ready (libraries, export, choice of threads), which are not in the rates; peak memory, all of it above the loaded
+network, after n/4 and after n draws, and what n = 100 000 would take. `~` marks what is extrapolated and not measured.
+Last, whether the probabilities behind the radii agree: Clopper–Pearson intervals of all contenders' votes, pairwise,
+joint level 99.9 % for each network.
 
 Weights are random, the last bias is set so that votes are split. Who is compared, and how: contenders.py.
 """
@@ -33,8 +33,8 @@ from contenders import CONTENDERS, N0, build, questions, shape_of
 FULL = 100_000
 DRAWS = {"lenet": 20_000, "resnet20": 4000, "resnet110": 1000, "resnet50": 512}
 AIMS = {("resnet20", "eager"): 2.8, ("resnet20", "ART"): 2.0, ("resnet110", "ART"): 1.5}
-# As `certus` itself starts; the others start as Python does.
-ENVIRONMENT = {"certus": {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}}
+# As `smoothcert` itself starts; the others start as Python does.
+ENVIRONMENT = {"smoothcert": {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}}
 
 
 # --- a process for each ---------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ class Tally:
 
     ready: float = 0.0  # seconds
     extra: float = 0.0  # MiB that getting ready took for a moment, above the loaded network
-    held: float = 0.0  # MiB of these that stay: libraries, and for certus the exported network
+    held: float = 0.0  # MiB of these that stay: libraries, and for smoothcert the exported network
     peaks: dict[int, float] = field(default_factory=dict)  # draws → MiB above the loaded network
     rates: list[float] = field(default_factory=list)
     votes: dict[int, list] = field(default_factory=dict)  # input → (label, votes, n)
@@ -126,18 +126,18 @@ def compare(name, contenders, rounds, n):
 
 
 def full(contender, tally):
-    """Peak memory at n = 100 000. certus and the eager loop hold batches only: what a full batch takes is the peak."""
+    """Peak memory at n = 100 000. smoothcert and the eager loop hold batches only: a full batch is the peak."""
     (few, small), (many, large) = sorted(tally.peaks.items())
     few = max(few, N0)  # a certification with fewer draws than n0 still holds those of n0
     if many <= few:
         return float("nan")
-    most = {"certus": many, "eager": 1000}.get(contender, FULL)
+    most = {"smoothcert": many, "eager": 1000}.get(contender, FULL)
     return large + max(0, most - many) * (large - small) / (many - few)
 
 
 def intervals(tally, number, level):
     """The interval of each label's probability for one input; None where it is not known."""
-    from certus.bounds import lower_bound, upper_bound
+    from smoothcert.bounds import lower_bound, upper_bound
 
     rounds = tally.votes[number]
     labels = {label for label, _, _ in rounds}
@@ -149,7 +149,7 @@ def intervals(tally, number, level):
 
 def agreement(tallies):
     """Pairs of contenders, over all inputs: how many have the same label and overlapping intervals."""
-    numbers = sorted(tallies["certus"].votes)
+    numbers = sorted(tallies["smoothcert"].votes)
     pairs = list(itertools.combinations(tallies.values(), 2))
     level = 0.001 / max(1, len(numbers) * len(tallies))
     agreed = compared = 0
@@ -158,25 +158,27 @@ def agreement(tallies):
         if a is not None and b is not None:
             compared += 1
             agreed += a[0] == b[0] and a[1] <= b[2] and b[1] <= a[2]
-    middle = [intervals(tallies["certus"], number, level) for number in numbers]
+    middle = [intervals(tallies["smoothcert"], number, level) for number in numbers]
     shown = ", ".join(f"{low:.3f}–{high:.3f}" for _, low, high in (found for found in middle if found))
     unknown = len(numbers) * len(pairs) - compared
-    return f"  radii: intervals overlap in {agreed} of {compared} pairs ({unknown} abstained); certus's p_A: {shown}"
+    return (
+        f"  radii: intervals overlap in {agreed} of {compared} pairs ({unknown} abstained); smoothcert's p_A: {shown}"
+    )
 
 
 def show(name, tallies, n):
     few, many = max(1, n // 4), n
-    print(f"\n{name} {'×'.join(map(str, shape_of(name)))}, n={n}, {len(tallies['certus'].rates)} rounds")
+    print(f"\n{name} {'×'.join(map(str, shape_of(name)))}, n={n}, {len(tallies['smoothcert'].rates)} rounds")
     print(
-        f"  {'':<8}{'draws/s':>9}  {'range':<19}{'certus ÷':>9}  {'range':<14}{'ready s':>8}"
+        f"  {'':<8}{'draws/s':>9}  {'range':<19}{'smoothcert ÷':>9}  {'range':<14}{'ready s':>8}"
         f"{'ready MiB':>11}{'n/4':>8}{'n':>8}{'n=100 000':>11}  aim"
     )
     for contender, tally in tallies.items():
-        ratios = [a / b for a, b in zip(tallies["certus"].rates, tally.rates, strict=True)]
+        ratios = [a / b for a, b in zip(tallies["smoothcert"].rates, tally.rates, strict=True)]
         middle, guess = statistics.median(ratios), f"~{full(contender, tally):,.0f}"
         aim = AIMS.get((name, contender))
         said = f"≥ {aim} {'yes' if middle >= aim else 'NO'}" if aim else ""
-        if contender == "certus" and name == "resnet50":
+        if contender == "smoothcert" and name == "resnet50":
             said = f"memory < 1024 {'yes' if tally.peaks[many] < 1024 else 'NO'}"
         print(
             f"  {contender:<8}{max(tally.rates):>9,.1f}  "
@@ -185,7 +187,7 @@ def show(name, tallies, n):
             f"{tally.held:>11,.0f}{tally.peaks[few]:>8,.0f}{tally.peaks[many]:>8,.0f}{guess:>11}  {said}",
             flush=True,
         )
-    print(f"  for a moment while certus exports the network: {tallies['certus'].extra:,.0f} MiB")
+    print(f"  for a moment while smoothcert exports the network: {tallies['smoothcert'].extra:,.0f} MiB")
     print(agreement(tallies), flush=True)
 
 
@@ -197,11 +199,11 @@ def ticks():
 
 
 def show_others(before):
-    """Threads of torch that wait for one another lose far more than certus when a core is taken away."""
+    """Threads of torch that wait for one another lose far more than smoothcert when a core is taken away."""
     every, used, own = (now - was for now, was in zip(ticks(), before, strict=True))
     others = max(0.0, used - own) / max(1, every)
     print(f"  others used {others:.0%} of the machine meanwhile", end="")
-    print(": NOT QUIET, these ratios flatter certus" if others > 0.03 else "", flush=True)
+    print(": NOT QUIET, these ratios flatter smoothcert" if others > 0.03 else "", flush=True)
 
 
 def main():

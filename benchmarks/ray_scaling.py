@@ -23,20 +23,20 @@ import numpy as np
 import ray
 import torch
 
-from certus import catalog
-from certus.classifiers import arrange, digest, load, ready
-from certus.contracts import Answer
-from certus.data import load as load_data
-from certus.engine.cluster import Cluster
-from certus.engine.ray import Worker
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.recipe import Means, Question, Recipe, describe
-from certus.runs.certify import Watcher, carry_out
-from certus.runs.rows import Row
-from certus.runs.store import Store
-from certus.sampling.fixed import Fixed
-from certus.training.checkpoints import publish
+from smoothcert import catalog
+from smoothcert.classifiers import arrange, digest, load, ready
+from smoothcert.contracts import Answer
+from smoothcert.data import load as load_data
+from smoothcert.engine.cluster import Cluster
+from smoothcert.engine.ray import Worker
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.recipe import Means, Question, Recipe, describe
+from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.runs.rows import Row
+from smoothcert.runs.store import Store
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.training.checkpoints import publish
 
 SHAPE = (3, 32, 32)
 UNITS, ROWS, WAITING = 500, 2000, (10, 100, 1000)
@@ -178,7 +178,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="certus-ray-") as name, Cluster(workers=2).connected():
+    with tempfile.TemporaryDirectory(prefix="smoothcert-ray-") as name, Cluster(workers=2).connected():
         folder = Path(name)
         write_files(folder, options.network)
         recipe, inputs, classifier = recipe_for(folder, options.draws)

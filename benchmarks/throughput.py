@@ -26,14 +26,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from certus import catalog
-from certus.classifiers import arrange, ready, wrap
-from certus.contracts import Job, Source, Stream, batch_rows
-from certus.engine.local import Local
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
-from certus.sampling.spending import Spending
+from smoothcert import catalog
+from smoothcert.classifiers import arrange, ready, wrap
+from smoothcert.contracts import Job, Source, Stream, batch_rows
+from smoothcert.engine.local import Local
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.spending import Spending
 
 SMALL = (3, 32, 32)
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}

@@ -23,13 +23,13 @@ from shutil import which
 
 import torch
 
-from certus import catalog
-from certus.classifiers import ready, wrap
-from certus.contracts import Job, Source
-from certus.engine.local import Local
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
+from smoothcert import catalog
+from smoothcert.classifiers import ready, wrap
+from smoothcert.contracts import Job, Source
+from smoothcert.engine.local import Local
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
 
 # What a stack of calls is about: the first line with a word that occurs in it.
 KINDS = (

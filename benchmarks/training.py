@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from certus.contracts import Batch
-from certus.training import loop, setup
-from certus.training.settings import Settings
-from certus.training.sigma_map import SigmaMap
+from smoothcert.contracts import Batch
+from smoothcert.training import loop, setup
+from smoothcert.training.settings import Settings
+from smoothcert.training.sigma_map import SigmaMap
 
 SHAPE, CLASSES = (3, 32, 32), 10
 # copies of a batch, passes with a gradient to the input, passes with a gradient to the weights

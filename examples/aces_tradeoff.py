@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import certus
-from certus.data import load
+import smoothcert
+from smoothcert.data import load
 
 SIGMA, N = 0.5, 1000
 
@@ -35,7 +35,7 @@ def main() -> None:
     x, y = list(inputs.tensors()), inputs.labels
     print("theta  right  ACR    (0: the core everywhere; 1: the certified network everywhere)")
     for theta in (0.0, 0.6, 1.0):
-        aces = certus.Aces(robust, core=accurate, noise=certus.Gaussian(SIGMA), theta=theta)
+        aces = smoothcert.Aces(robust, core=accurate, noise=smoothcert.Gaussian(SIGMA), theta=theta)
         found = aces.certify_all(x, n=N)
         right = [c.radius for c, label in zip(found, y, strict=True) if c.label == label]
         print(f"{theta:5}  {len(right) / len(x):.3f}  {sum(right) / len(x):.3f}")

@@ -1,12 +1,13 @@
 """Two training methods, the same network and inputs: who certifies more, and is the difference more than chance?
 
-Everything is an ordinary command, printed before it runs. Give a folder for networks and runs, or take certus-compare.
+Everything is an ordinary command, printed before it runs. Give a folder for networks and runs, or take
+smoothcert-compare.
 """
 
 import sys
 from pathlib import Path
 
-from certus.cli.main import run
+from smoothcert.cli.main import run
 
 SIGMA = "0.25"
 METHODS = ("gaussian", "consistency")
@@ -16,7 +17,7 @@ CERTIFY = f"--data digits --skip 10 --sigma {SIGMA} --n 2000"
 
 def step(line: str) -> None:
     """Show a command, run it, stop if it fails."""
-    print(f"\n$ certus {line}", flush=True)
+    print(f"\n$ smoothcert {line}", flush=True)
     if code := run(line.split()):
         sys.exit(code)
 
@@ -31,4 +32,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "certus-compare"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "smoothcert-compare"))

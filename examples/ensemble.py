@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import certus
-from certus.data import load
+import smoothcert
+from smoothcert.data import load
 
 SIGMA, MEMBERS, INPUTS = 0.25, 3, 30
 
@@ -29,7 +29,7 @@ def trained(seed: int) -> nn.Module:
 def acr(model: object) -> float:
     """Average certified radius; what is wrong or abstained counts 0."""
     inputs = load("digits", max=INPUTS)
-    smoothed = certus.Smoothed(model, certus.Gaussian(SIGMA), num_classes=10)
+    smoothed = smoothcert.Smoothed(model, smoothcert.Gaussian(SIGMA), num_classes=10)
     found = smoothed.certify_all(list(inputs.tensors()), n=2000)
     return sum(c.radius for c, y in zip(found, inputs.labels, strict=True) if c.label == y) / len(inputs)
 
@@ -40,7 +40,7 @@ def main() -> None:
     alone = [acr(member) for member in members]
     for seed, radius in enumerate(alone):
         print(f"network {seed}: average certified radius {radius:.3f}")
-    together = acr(certus.Ensemble(members, vote="soft"))
+    together = acr(smoothcert.Ensemble(members, vote="soft"))
     print(f"together:  average certified radius {together:.3f}, {together - max(alone):+.3f} over the best of them")
 
 

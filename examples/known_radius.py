@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import certus
-from certus.data import load
+import smoothcert
+from smoothcert.data import load
 
 SIGMA, RADIUS, N = 0.25, 0.25, 20_000
 
@@ -29,7 +29,7 @@ def trained() -> nn.Module:
 def main() -> None:
     torch.set_num_threads(1)
     inputs = list(load("digits", max=30).tensors())
-    smoothed = certus.Smoothed(trained(), certus.Gaussian(SIGMA), num_classes=10)
+    smoothed = smoothcert.Smoothed(trained(), smoothcert.Gaussian(SIGMA), num_classes=10)
 
     largest = smoothed.certify_all(inputs, n=N)  # the largest radius of each
     asked = smoothed.certify_all(inputs, radius=RADIUS)  # only whether it is at least RADIUS

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import certus
-from certus.data import load
+import smoothcert
+from smoothcert.data import load
 
 SIGMA = 0.25
 
@@ -41,7 +41,7 @@ def main() -> None:
     torch.set_num_threads(1)  # a network this small is not worth more
     net = Net()
     train(net, SIGMA)
-    smoothed = certus.Smoothed(net.eval(), certus.Gaussian(SIGMA), num_classes=10)
+    smoothed = smoothcert.Smoothed(net.eval(), smoothcert.Gaussian(SIGMA), num_classes=10)
     inputs = load("digits", max=20)
     found = smoothed.certify_all(list(inputs.tensors()), n=2000)
     for label, certificate in zip(inputs.labels, found, strict=True):

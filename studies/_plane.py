@@ -1,15 +1,15 @@
 """Digits in two dimensions, and a small network for them: where certified balls of different labels are close.
 
 The digits are reduced to their first two principal coordinates, scaled to [0,1]²; the network is trained under Gaussian
-noise by `certus train`, little of it, so that its regions are not simple.
+noise by `smoothcert train`, little of it, so that its regions are not simple.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from certus.cli.main import run
-from certus.data import load
+from smoothcert.cli.main import run
+from smoothcert.data import load
 
 TRAINING = ("--arch", "mlp256", "--sigma", 0.02, "--epochs", 200, "--batch", 64, "--schedule", "one_cycle")
 

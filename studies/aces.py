@@ -2,7 +2,7 @@
 
     python studies/aces.py --core MODEL [--certify cifar10-resnet8-gaussian-0] [--networks MODEL…] --out FOLDER
 
-Every step is a command of certus, printed as it is run, and a stopped study goes on where it was:
+Every step is a command of smoothcert, printed as it is run, and a stopped study goes on where it was:
 
     aces        N draws for the certified network and its entropies, the first SWEEP_N of them kept apart
     sweep       the certified network, and further ones, alone at each of LEVELS, by SWEEP_N draws
@@ -24,17 +24,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from certus.cli.main import run
-from certus.contracts import Answer
-from certus.report import aces, aces_frontier, aces_plots, plots
-from certus.report.tables import decimal, percent
-from certus.runs.components import of_record, single
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.contracts import Answer
+from smoothcert.report import aces, aces_frontier, aces_plots, plots
+from smoothcert.report.tables import decimal, percent
+from smoothcert.runs.components import of_record, single
+from smoothcert.runs.store import read
 
 
 def step(line):
     """One command; whatever of it was done before is kept."""
-    print(f"$ certus {line}", flush=True)
+    print(f"$ smoothcert {line}", flush=True)
     if code := run(line.split()):
         raise SystemExit(code)
 

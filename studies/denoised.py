@@ -3,7 +3,7 @@
     python studies/denoised.py CLEAN [--denoisers 4] [--skip 50] [--n 1000] [--at-once 2] --out FOLDER
 
 Each denoiser is trained with squared error and then for the stability of the frozen classifier (Salman et al. 2020),
-all by `certus train`. They differ in their seed only. All models are certified in one pass (`studies/together.py`).
+all by `smoothcert train`. They differ in their seed only. All models are certified in one pass (`studies/together.py`).
 The published gain of four denoisers over the best one is +17 % ACR, with far larger denoisers at n = 100 000 (Horváth
 et al., ICLR 2022, Table 16). Whatever is finished in FOLDER is kept, so that a stopped study goes on.
 """
@@ -19,15 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from certus.report._paired import resampled
-from certus.report.metrics import figures
-from certus.runs.store import read
+from smoothcert.report._paired import resampled
+from smoothcert.report.metrics import figures
+from smoothcert.runs.store import read
 
 RADII = (0.0, 0.25, 0.5)
 
 
-def certus(*words):
-    subprocess.run([sys.executable, "-m", "certus", *map(str, words)], check=True)
+def smoothcert(*words):
+    subprocess.run([sys.executable, "-m", "smoothcert", *map(str, words)], check=True)
 
 
 def train(options, folder, epochs, *words):
@@ -37,7 +37,7 @@ def train(options, folder, epochs, *words):
         return
     network = f"--arch dncnn{options.depth} --set width={options.width} --sigma {options.sigma}".split()
     pace = f"--optimiser adamw --schedule one_cycle --epochs {epochs} --batch 128 --threads {options.threads}".split()
-    certus("train", "--data", options.data, *network, *pace, *words, "--out", folder)
+    smoothcert("train", "--data", options.data, *network, *pace, *words, "--out", folder)
 
 
 def denoiser(options, seed):
@@ -57,9 +57,9 @@ def models(options):
         trained = list(pool.map(lambda seed: denoiser(options, seed), range(options.denoisers)))
     pairs = [str(options.out / f"behind-{seed}") for seed in range(options.denoisers)]
     for folder, pair in zip(trained, pairs, strict=True):
-        certus("denoise", options.clean, "--with", folder, "--out", pair)
+        smoothcert("denoise", options.clean, "--with", folder, "--out", pair)
     together = str(options.out / f"behind-{options.denoisers}-together")
-    certus("ensemble", *pairs, "--out", together)
+    smoothcert("ensemble", *pairs, "--out", together)
     return [*members, *pairs], together
 
 

@@ -4,8 +4,8 @@
 
 For each noise three lenets (seeds 0, 1, 2) are trained under it by plain cross-entropy, one thread, one-cycle epochs,
 and certified together with the mean of their scores: every noisy input is made once and shown to all of them. Each
-model has a run of its own in FOLDER, which `certus verify` and `certus report` take; a stopped study goes on where it
-was.
+model has a run of its own in FOLDER, which `smoothcert verify` and `smoothcert report` take; a stopped study goes on
+where it was.
 The table ends with the published figures of Horváth et al. (ICLR 2022, Tables 17 and 19; other networks and, in l1,
 CIFAR-10): what to hold against them is the step from one network to three.
 """
@@ -21,19 +21,19 @@ import numpy as np
 import torch
 from together import Everybody, Votes, models_of, outcome_of, recipe_of, steps
 
-from certus import data
-from certus.classifiers import ensemble, load, ready
-from certus.contracts import Job, Source
-from certus.engine.local import Local
-from certus.noise.discrete import Discrete
-from certus.noise.uniform import Uniform
-from certus.procedures.certify import Certify
-from certus.report.metrics import figures
-from certus.runs.certify import _row
-from certus.runs.store import Store, read
-from certus.sampling.fixed import Fixed
-from certus.training.loop import train
-from certus.training.settings import Settings
+from smoothcert import data
+from smoothcert.classifiers import ensemble, load, ready
+from smoothcert.contracts import Job, Source
+from smoothcert.engine.local import Local
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.uniform import Uniform
+from smoothcert.procedures.certify import Certify
+from smoothcert.report.metrics import figures
+from smoothcert.runs.certify import _row
+from smoothcert.runs.store import Store, read
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.training.loop import train
+from smoothcert.training.settings import Settings
 
 SEEDS = (0, 1, 2)
 NOISES = {"l1": Uniform(lam=1.0), "l0": Discrete(keep=0.8, values=2)}

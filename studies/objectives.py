@@ -19,15 +19,15 @@ from pathlib import Path
 
 import torch
 
-from certus import data
-from certus.classifiers import load, ready
-from certus.contracts import Job, Source
-from certus.engine.local import Local
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
-from certus.training.loop import Watch, train
-from certus.training.settings import Settings
+from smoothcert import data
+from smoothcert.classifiers import load, ready
+from smoothcert.contracts import Job, Source
+from smoothcert.engine.local import Local
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.training.loop import Watch, train
+from smoothcert.training.settings import Settings
 
 SIGMA, N, RADII = 0.25, 4000, (0.0, 0.25, 0.5, 0.7)
 OPTIONS = {

@@ -5,9 +5,9 @@
 
 The first: a network of the zoo (CIFAR-10, trained at σ = 0.25). The second: digits in two dimensions, where certified
 balls of different labels are close and the memory has something to settle. A search is named as --sigma-search: ascent
-with the published settings, votes with 20 levels of 50 copies. Every run is one of `certus certify`, looked at again by
-`certus verify`: what is there already is kept, so that a stopped study goes on. Differences are paired over inputs,
-with 95 % intervals of a bootstrap. "No certificate": what smoothing at the inputs' own σ alone had said.
+with the published settings, votes with 20 levels of 50 copies. Every run is one of `smoothcert certify`, looked at
+again by `smoothcert verify`: what is there already is kept, so that a stopped study goes on. Differences are paired
+over inputs, with 95 % intervals of a bootstrap. "No certificate": what smoothing at the inputs' own σ alone had said.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pathlib import Path
 
 import _plane
 
-from certus.cli.main import run
-from certus.data import load
-from certus.memory import Memory
-from certus.report.labels import class_name
-from certus.report.metrics import figures, radius_name
-from certus.report.sections.memory_figures import beside, gains, level, words
-from certus.report.tables import decimal, ends, percent, signed
-from certus.runs.remember import ORDERS, ordered
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.data import load
+from smoothcert.memory import Memory
+from smoothcert.report.labels import class_name
+from smoothcert.report.metrics import figures, radius_name
+from smoothcert.report.sections.memory_figures import beside, gains, level, words
+from smoothcert.report.tables import decimal, ends, percent, signed
+from smoothcert.runs.remember import ORDERS, ordered
+from smoothcert.runs.store import read
 
 SEARCHES = {
     "ascent": [],  # as published: 900 steps of 1e-4 with one copy

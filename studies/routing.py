@@ -3,11 +3,11 @@
     python studies/routing.py [--sigmas 0.25,0.5,1] [--selectors 0.5,1] [--n 2000] [--beside RUN…] --out FOLDER
 
 A network is trained for each level; the selector learns, from certified training inputs, which of them gives the
-largest right radius; then branches and routes are certified on the same test inputs. Every step is a command of certus,
-printed as it is run, and a stopped study goes on where it was. `--beside` takes further runs on the same inputs, such
-as `certus certify --sigma-per-input --memory …` makes them. Two rows of the table are no runs and are computed from the
-branches alone: the upper envelope takes the best branch at each radius, "best branch of each input" the largest right
-radius of every input, which no selector can know.
+largest right radius; then branches and routes are certified on the same test inputs. Every step is a command of
+smoothcert, printed as it is run, and a stopped study goes on where it was. `--beside` takes further runs on the same
+inputs, such as `smoothcert certify --sigma-per-input --memory …` makes them. Two rows of the table are no runs and are
+computed from the branches alone: the upper envelope takes the best branch at each radius, "best branch of each input"
+the largest right radius of every input, which no selector can know.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 
 import torch
 
-from certus.cli.main import run
-from certus.report.metrics import default_radii, envelope, figures, radius_name
-from certus.report.tables import decimal, percent
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.report.metrics import default_radii, envelope, figures, radius_name
+from smoothcert.report.tables import decimal, percent
+from smoothcert.runs.store import read
 
 
 def step(line):
     """One command; whatever of it was done before is kept."""
-    print(f"$ certus {line}", flush=True)
+    print(f"$ smoothcert {line}", flush=True)
     if code := run(line.split()):
         raise SystemExit(code)
 

@@ -4,9 +4,9 @@
 
 Noise is keyed by seed, input and draw, so a member alone and every ensemble of it see the same noisy inputs: asked
 together, k members and any number of ensembles cost what the k members cost. Every model gets a run of its own in OUT,
-equal row by row to the one that `certus certify` would make, but for its time, which nobody can tell; `certus verify`
-and `certus report` take them as they take any. Stopped, it goes on when called again. Every other input comes first, so
-that an unfinished pass is already a fair sample.
+equal row by row to the one that `smoothcert certify` would make, but for its time, which nobody can tell; `smoothcert
+verify` and `smoothcert report` take them as they take any. Stopped, it goes on when called again. Every other input
+comes first, so that an unfinished pass is already a fair sample.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from certus import data
-from certus.classifiers import digest, ensemble, load, ready
-from certus.cli._arithmetic import settled
-from certus.cli._progress import bar
-from certus.contracts import Answer, Draw, Job, Outcome, Source
-from certus.engine.local import Local
-from certus.noise._silence import Silence
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.recipe import Means, Question, Recipe, describe, versions
-from certus.runs.certify import _continued, _row, _sum
-from certus.runs.store import Store
-from certus.sampling.fixed import Fixed
+from smoothcert import data
+from smoothcert.classifiers import digest, ensemble, load, ready
+from smoothcert.cli._arithmetic import settled
+from smoothcert.cli._progress import bar
+from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
+from smoothcert.engine.local import Local
+from smoothcert.noise._silence import Silence
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.recipe import Means, Question, Recipe, describe, versions
+from smoothcert.runs.certify import _continued, _row, _sum
+from smoothcert.runs.store import Store
+from smoothcert.sampling.fixed import Fixed
 
 
 class Noted:
@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     inputs = data.load(options.data, "test", options.skip, options.max)
-    noise = settled(Gaussian(options.sigma), None, inputs, options.out)  # as `certus certify` would
+    noise = settled(Gaussian(options.sigma), None, inputs, options.out)  # as `smoothcert certify` would
     procedure, own = Certify(100, Fixed(options.n)), threading.local()
     names = [*options.members, *options.ensembles]
     models = models_of(options.members, options.ensembles, own)

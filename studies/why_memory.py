@@ -18,16 +18,16 @@ from typing import NamedTuple
 import _plane
 import torch
 
-from certus import load
-from certus.contracts import Certificate, Job, Source, Stream
-from certus.data import load as load_data
-from certus.engine.local import Local
-from certus.memory import Memory
-from certus.noise.gaussian import Gaussian
-from certus.preparation.per_input_sigma import PerInputSigma
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
-from certus.smoothed import input_number
+from smoothcert import load
+from smoothcert.contracts import Certificate, Job, Source, Stream
+from smoothcert.data import load as load_data
+from smoothcert.engine.local import Local
+from smoothcert.memory import Memory
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.preparation.per_input_sigma import PerInputSigma
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.smoothed import input_number
 
 START, QUICK = Gaussian(0.04), 1000
 SEARCH = PerInputSigma(search="votes", draws=50, evaluations=1000)

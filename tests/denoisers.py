@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from certus.training import checkpoints
+from smoothcert.training import checkpoints
 
 SHAPE = (1, 8, 8)
 

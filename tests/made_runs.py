@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from certus.contracts import Answer
-from certus.recipe import Means, Question, Recipe
-from certus.runs.rows import Record, Row
-from certus.runs.store import Store, read
+from smoothcert.contracts import Answer
+from smoothcert.recipe import Means, Question, Recipe
+from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.store import Store, read
 
 WRONG, ABSTAINED = -1.0, -2.0  # in the place of a radius
 
@@ -45,7 +45,7 @@ def record(name: str, reached: Sequence[float], changes: dict[str, Any] | None =
 
 def stored(folder: Path, reached: Sequence[float], when: float | None = None, **changes: Any) -> Record:
     """A run on the disk, begun at a time of our choice."""
-    recipe = Recipe(question(**{"inputs": len(reached), **changes}), Means(64, "torch", "certus certify models/a"))
+    recipe = Recipe(question(**{"inputs": len(reached), **changes}), Means(64, "torch", "smoothcert certify models/a"))
     with Store(folder, recipe) as store:
         for row in rows(reached):
             store.add(row)
@@ -56,7 +56,7 @@ def stored(folder: Path, reached: Sequence[float], when: float | None = None, **
 
 def log(path: Path, reached: Sequence[float]) -> Path:
     """The same as a Cohen-style log."""
-    from certus.runs.exchange import write_cohen
+    from smoothcert.runs.exchange import write_cohen
 
     write_cohen(record(path.name, reached), path)
     return path

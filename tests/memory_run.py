@@ -7,19 +7,19 @@ from pathlib import Path
 
 import islands
 
-from certus.classifiers import digest, load
-from certus.classifiers.function import resolve
-from certus.data import load as load_data
-from certus.memory import Memory
-from certus.noise.gaussian import Gaussian
-from certus.preparation.per_input_sigma import PerInputSigma
-from certus.procedures.certify import Certify
-from certus.procedures.predict import Predict
-from certus.recipe import Means, Question, Recipe, describe
-from certus.runs.certify import carry_out
-from certus.runs.remember import Remember
-from certus.runs.store import read
-from certus.sampling.fixed import Fixed
+from smoothcert.classifiers import digest, load
+from smoothcert.classifiers.function import resolve
+from smoothcert.data import load as load_data
+from smoothcert.memory import Memory
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.preparation.per_input_sigma import PerInputSigma
+from smoothcert.procedures.certify import Certify
+from smoothcert.procedures.predict import Predict
+from smoothcert.recipe import Means, Question, Recipe, describe
+from smoothcert.runs.certify import carry_out
+from smoothcert.runs.remember import Remember
+from smoothcert.runs.store import read
+from smoothcert.sampling.fixed import Fixed
 
 SEARCH = PerInputSigma(search="votes", draws=40, evaluations=400, low=0.01, high=0.2)
 

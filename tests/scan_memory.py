@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from certus.contracts import ABSTAIN
-from certus.memory import Region, Settled
-from certus.memory._regions import distances
-from certus.memory.rule import Near, find_home, margin, settle
+from smoothcert.contracts import ABSTAIN
+from smoothcert.memory import Region, Settled
+from smoothcert.memory._regions import distances
+from smoothcert.memory.rule import Near, find_home, margin, settle
 
 NEARLY = (1.0, 1 + 2**-52, 1 - 2**-53, 1 + 1e-12, 1 - 1e-12, 1 + 1e-6, 1 - 1e-6, 0.5, 2.0)
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import linear
 import numpy as np
 
-from certus.classifiers import digest, load
-from certus.classifiers.function import resolve
-from certus.data import Inputs
-from certus.data import load as load_data
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.recipe import Means, Question, Recipe, describe
-from certus.runs.certify import Watcher, carry_out
-from certus.sampling.fixed import Fixed
+from smoothcert.classifiers import digest, load
+from smoothcert.classifiers.function import resolve
+from smoothcert.data import Inputs
+from smoothcert.data import load as load_data
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.recipe import Means, Question, Recipe, describe
+from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.sampling.fixed import Fixed
 
 
 def write_data(path: Path, number: int = 12, seed: int = 0) -> Path:

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import certus
+import smoothcert
 
-PACKAGE = Path(certus.__file__).parent
+PACKAGE = Path(smoothcert.__file__).parent
 
 # Stage → what it may import besides itself. Absent here: free to import what it likes (cli, the top).
 ALLOWED = {
@@ -83,28 +83,28 @@ def stage_of(path: Path) -> str:
 
 
 def imports(path: Path) -> set[str]:
-    """Stages of certus that a file imports anywhere, also inside functions; `import certus` itself is ''."""
+    """Stages of smoothcert that a file imports anywhere, also inside functions; `import smoothcert` itself is ''."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "certus":
+        elif isinstance(node, ast.ImportFrom) and node.module == "smoothcert":
             names = [
-                f"certus.{alias.name}"
+                f"smoothcert.{alias.name}"
                 if (PACKAGE / alias.name).exists() or (PACKAGE / f"{alias.name}.py").exists()
-                else "certus."
+                else "smoothcert."
                 for alias in node.names
             ]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
-        found |= {name.split(".")[1] if "." in name else "" for name in names if name.split(".")[0] == "certus"}
+        found |= {name.split(".")[1] if "." in name else "" for name in names if name.split(".")[0] == "smoothcert"}
     return found
 
 
 def test_imports_go_one_way():
     wrong = [
-        f"{path.relative_to(PACKAGE)} imports {imported or 'certus itself'}"
+        f"{path.relative_to(PACKAGE)} imports {imported or 'smoothcert itself'}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if (stage := stage_of(path)) in ALLOWED
         for imported in sorted(imports(path) - ALLOWED[stage] - {stage})
@@ -124,16 +124,16 @@ def test_the_catalogue_names_no_part():
 
 
 def test_the_public_list_is_exact():
-    assert certus.__all__ == sorted(certus.__all__) or set(certus.__all__) == set(certus._HOME)
-    assert set(certus.__all__) == set(certus._HOME)
-    for name in certus.__all__:
-        assert getattr(certus, name) is not None
-    assert set(dir(certus)) == {*certus.__all__, "__version__"}
+    assert smoothcert.__all__ == sorted(smoothcert.__all__) or set(smoothcert.__all__) == set(smoothcert._HOME)
+    assert set(smoothcert.__all__) == set(smoothcert._HOME)
+    for name in smoothcert.__all__:
+        assert getattr(smoothcert, name) is not None
+    assert set(dir(smoothcert)) == {*smoothcert.__all__, "__version__"}
 
 
 def test_help_and_version_do_not_import_torch_or_numpy():
     code = (
-        "import sys; from certus.cli.main import run; "
+        "import sys; from smoothcert.cli.main import run; "
         "codes = [run(a) for a in (['--help'], ['--version'], ['certify', '--help'])];"
         "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'onnxruntime'} & set(sys.modules);"
         "assert not heavy, heavy; assert codes == [0, 0, 0], codes"

@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from certus.ballots import BINS, ClassAndEntropy, Doubt, grid_place, selected
-from certus.errors import ModelError, OptionError
+from smoothcert.ballots import BINS, ClassAndEntropy, Doubt, grid_place, selected
+from smoothcert.errors import ModelError, OptionError
 
 GRID = [k / BINS for k in range(BINS + 1)]
 

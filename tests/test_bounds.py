@@ -9,7 +9,7 @@ import mpmath
 import pytest
 from scipy.stats import binomtest
 
-from certus.bounds import MARGIN, best_lower_bound, fewest_draws, lower_bound, tie_p_value, upper_bound
+from smoothcert.bounds import MARGIN, best_lower_bound, fewest_draws, lower_bound, tie_p_value, upper_bound
 
 ALPHAS = (0.5, 0.05, 0.001, 1e-9)
 

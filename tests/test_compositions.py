@@ -11,13 +11,13 @@ import switches
 import torch
 from scipy.stats import binom
 
-import certus
-from certus.classifiers import load
-from certus.errors import ModelError, OptionError
+import smoothcert
+from smoothcert.classifiers import load
+from smoothcert.errors import ModelError, OptionError
 
 INPUTS, N, ALPHA, SIGMA = 1000, 600, 0.05, 0.25
 MOST_WRONG = int(binom.ppf(1 - 1e-6, INPUTS, ALPHA))
-NOISE = certus.Gaussian(SIGMA)
+NOISE = smoothcert.Gaussian(SIGMA)
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,12 @@ def columns(certificates):
 
 def test_aces_keeps_to_the_true_radius(x):
     """Selector and classifier are planes: smoothing leaves them as they are, θ = 0.5 is the selector's own."""
-    aces = certus.Aces(linear.score, switches.core, NOISE, 0.5, switches.select)
+    aces = smoothcert.Aces(linear.score, switches.core, NOISE, 0.5, switches.select)
     labels, radii = columns(aces.certify_all(list(x), n=N, alpha=ALPHA))
     plane, chosen = linear.margin(x).numpy(), switches.margin(x).numpy()
     right = np.where(chosen > 0, plane > 0, plane <= 0).astype(int)
     reach = np.where(chosen > 0, np.minimum(np.abs(plane), np.abs(chosen)), 0.0)
-    said = labels != certus.ABSTAIN
+    said = labels != smoothcert.ABSTAIN
     assert (said & ((labels != right) | (radii > reach))).sum() <= MOST_WRONG
     clear = (chosen > 0.1) & (np.abs(plane) > 0.1)
     assert clear.sum() > 150 and (labels[clear] == right[clear]).all()
@@ -53,85 +53,87 @@ def binding(certificate):
 
 
 def test_entropy_selects_what_is_far_from_the_plane(x):
-    aces = certus.Aces(switches.steep, switches.core, NOISE, 0.3)
+    aces = smoothcert.Aces(switches.steep, switches.core, NOISE, 0.3)
     plane = linear.margin(x).numpy()
     some = np.flatnonzero(np.abs(plane) > 0.45)[:10].tolist() + np.flatnonzero(np.abs(plane) < 0.01)[:10].tolist()
     labels, radii = columns(aces.certify_all([x[i] for i in some], n=N, alpha=ALPHA))
     assert (labels[:10] == (plane[some[:10]] > 0)).all() and (radii[:10] > 0.2).all()
     # Even close to the plane, most noisy copies are far from it: the entropy rarely hands such an input to the core.
     assert (radii[10:] == 0).all()
-    never, always = (certus.Aces(switches.steep, switches.core, NOISE, theta) for theta in (0.0, 1.0))
+    never, always = (smoothcert.Aces(switches.steep, switches.core, NOISE, theta) for theta in (0.0, 1.0))
     assert never.certify(x[0], n=N).label == int(plane[0] <= 0) and never.certify(x[0], n=N).radius == 0.0
-    smoothed = certus.Smoothed(switches.steep, NOISE).certify(x[0], n=N, alpha=ALPHA / 2)
+    smoothed = smoothcert.Smoothed(switches.steep, NOISE).certify(x[0], n=N, alpha=ALPHA / 2)
     assert always.certify(x[0], n=N, alpha=ALPHA).radius == smoothed.radius > 0
 
 
 def test_predict_is_right_as_often_as_alpha_says(x):
-    aces = certus.Aces(linear.score, switches.core, NOISE, 0.5, switches.select)
+    aces = smoothcert.Aces(linear.score, switches.core, NOISE, 0.5, switches.select)
     for i in range(20):
         plane, chosen = float(linear.margin(x[i])), float(switches.margin(x[i]))
-        assert aces.predict(x[i], n=3000) in (int((plane > 0) == (chosen > 0)), certus.ABSTAIN)
+        assert aces.predict(x[i], n=3000) in (int((plane > 0) == (chosen > 0)), smoothcert.ABSTAIN)
 
 
 def test_route_keeps_to_the_true_radius(x):
     """Branches at two levels of noise: near the selector's plane its radius binds, elsewhere that of the branch."""
-    route = certus.Route([(switches.core, certus.Gaussian(0.12)), (linear.score, certus.Gaussian(0.5))],
+    route = smoothcert.Route([(switches.core, smoothcert.Gaussian(0.12)), (linear.score, smoothcert.Gaussian(0.5))],
                          switches.select, NOISE)  # fmt: skip
     certificates = route.certify_all(list(x), n=N, alpha=ALPHA)
     labels, radii = columns(certificates)
     plane, chosen = linear.margin(x).numpy(), switches.margin(x).numpy()
     right = np.where(chosen > 0, plane > 0, plane <= 0).astype(int)
     reach = np.minimum(np.abs(plane), np.abs(chosen))
-    said = labels != certus.ABSTAIN
+    said = labels != smoothcert.ABSTAIN
     assert (said & ((labels != right) | (radii > reach))).sum() <= MOST_WRONG
     clear = reach > 0.1
     assert clear.sum() > 300 and (labels[clear] == right[clear]).mean() > 0.99
     taken = [c.parts[0].label for c in certificates if not c.abstained]
     assert 0.1 < np.mean(taken) < 0.9
     assert all(len(c.parts) == 2 for c in certificates if not c.abstained)
-    assert route.predict(x[0], n=3000) in (int(right[0]), certus.ABSTAIN)
+    assert route.predict(x[0], n=3000) in (int(right[0]), smoothcert.ABSTAIN)
 
 
 def test_a_saved_composition_is_the_same_again(tmp_path, x):
-    aces = certus.Aces("linear:score", "switches:core", NOISE, 0.4, "switches:select")
+    aces = smoothcert.Aces("linear:score", "switches:core", NOISE, 0.4, "switches:select")
     aces.save(tmp_path / "aces")
-    again = certus.Aces.load(tmp_path / "aces")
-    assert again.theta == 0.4 and certus.Aces.load(tmp_path / "aces", theta=0.8).theta == 0.8
+    again = smoothcert.Aces.load(tmp_path / "aces")
+    assert again.theta == 0.4 and smoothcert.Aces.load(tmp_path / "aces", theta=0.8).theta == 0.8
     assert again.certify(x[0], n=200) == aces.certify(x[0], n=200)
     again.save(tmp_path / "copy")
     assert (tmp_path / "copy" / "composition.json").read_bytes() == (
         tmp_path / "aces" / "composition.json"
     ).read_bytes()
-    route = certus.Route([("linear:score", NOISE), ("switches:core", None)], "switches:select", certus.Gaussian(0.5))
+    route = smoothcert.Route(
+        [("linear:score", NOISE), ("switches:core", None)], "switches:select", smoothcert.Gaussian(0.5)
+    )
     route.save(tmp_path / "route")
-    assert certus.Route.load(tmp_path / "route").certify(x[3], n=200) == route.certify(x[3], n=200)
+    assert smoothcert.Route.load(tmp_path / "route").certify(x[3], n=200) == route.certify(x[3], n=200)
     with pytest.raises(ModelError, match="must be a composition of kind aces; got route"):
-        certus.Aces.load(tmp_path / "route")
+        smoothcert.Aces.load(tmp_path / "route")
     with pytest.raises(ModelError, match="must be one network here; got a composition"):
         load(tmp_path / "aces")(x[:1])
     with pytest.raises(ModelError, match="must be one network here; got a composition"):
-        certus.Smoothed(load(tmp_path / "aces"), NOISE).certify(x[0], n=100)
+        smoothcert.Smoothed(load(tmp_path / "aces"), NOISE).certify(x[0], n=100)
 
 
 def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
     with pytest.raises(ModelError, match="certify of a composition must be a folder, file or name to be saved"):
-        certus.Aces(linear.score, switches.core, NOISE).save(tmp_path / "a")
+        smoothcert.Aces(linear.score, switches.core, NOISE).save(tmp_path / "a")
     with pytest.raises(OptionError, match="theta of aces must be one of"):
-        certus.Aces(linear.score, switches.core, NOISE, 0.305)
+        smoothcert.Aces(linear.score, switches.core, NOISE, 0.305)
     with pytest.raises(ModelError, match="at least two branches; got 1"):
-        certus.Route([(linear.score, NOISE)], switches.select, NOISE)
+        smoothcert.Route([(linear.score, NOISE)], switches.select, NOISE)
     with pytest.raises(ModelError, match="must be the folder of a composition"):
-        certus.Aces.load(tmp_path)
-    aces = certus.Aces("linear:score", "switches:core", NOISE)
+        smoothcert.Aces.load(tmp_path)
+    aces = smoothcert.Aces("linear:score", "switches:core", NOISE)
     aces.save(tmp_path / "a")
-    with pytest.raises(certus.CertusError, match="got another composition"):
-        certus.Aces("linear:score", "switches:core", NOISE, 0.9).save(tmp_path / "a")
+    with pytest.raises(smoothcert.SmoothcertError, match="got another composition"):
+        smoothcert.Aces("linear:score", "switches:core", NOISE, 0.9).save(tmp_path / "a")
     path = tmp_path / "a" / "composition.json"
     table = json.loads(path.read_text())
     table["members"][1]["digest"] = "0" * 64
     path.write_text(json.dumps(table))
     with pytest.raises(ModelError, match=r"member switches:core of .* its hash differs"):
-        certus.Aces.load(tmp_path / "a")
+        smoothcert.Aces.load(tmp_path / "a")
     path.write_text("{")
     with pytest.raises(ModelError, match="must be the description of a composition"):
-        certus.Aces.load(tmp_path / "a")
+        smoothcert.Aces.load(tmp_path / "a")

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certus.errors import OptionError
-from certus.norms import ORDERS, converted, within
+from smoothcert.errors import OptionError
+from smoothcert.norms import ORDERS, converted, within
 
 PAIRS = [(held, wanted) for held in ORDERS for wanted in ORDERS]
 

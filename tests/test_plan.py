@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from certus.bounds import lower_bound
-from certus.contracts import Answer, Source
-from certus.errors import OptionError, RunError
-from certus.noise.gaussian import Gaussian
-from certus.plan import cost
-from certus.plan.like import counted, recorded_rate, recovered
-from certus.runs.rows import Record, Row
-from certus.sampling._exact import profile
-from certus.sampling.fixed import Fixed
-from certus.sampling.pilot import Pilot
-from certus.sampling.spending import Spending
+from smoothcert.bounds import lower_bound
+from smoothcert.contracts import Answer, Source
+from smoothcert.errors import OptionError, RunError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.plan import cost
+from smoothcert.plan.like import counted, recorded_rate, recovered
+from smoothcert.runs.rows import Record, Row
+from smoothcert.sampling._exact import profile
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.pilot import Pilot
+from smoothcert.sampling.spending import Spending
 
 NOISE = Gaussian(0.25)
 CAP, N0 = 4000, 50
@@ -28,7 +28,7 @@ SCHEMES = ("fixed", "staged", "anytime", "spending", "leader")
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CERTUS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("SMOOTHCERT_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

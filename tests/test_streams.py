@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certus.contracts import Stream
-from certus.errors import OptionError
-from certus.streams import check_seed, words
+from smoothcert.contracts import Stream
+from smoothcert.errors import OptionError
+from smoothcert.streams import check_seed, words
 
 
 def test_words_do_not_depend_on_how_they_are_asked_for():

@@ -2,7 +2,7 @@
 
     python zoo/add.py models/cifar10-resnet8-gaussian-0 --run runs/cifar10-resnet8-gaussian-0
 
-The folder's name becomes the network's. Nothing in certus/zoo/zoo.toml is typed by hand: the command that makes the
+The folder's name becomes the network's. Nothing in smoothcert/zoo/zoo.toml is typed by hand: the command that makes the
 network again comes from its config.json, the figures from the run, which is continued if it exists. Without --run the
 network is entered as it is, to be certified another time.
 """
@@ -21,20 +21,20 @@ from typing import Any
 
 import tomli_w
 
-from certus import zoo
-from certus.classifiers import digest
-from certus.files import write_whole
-from certus.report.metrics import figures, radius_name
-from certus.runs.store import read
-from certus.training.checkpoints import CONFIG, WEIGHTS, read_config
-from certus.training.settings import RATES, Settings
-from certus.training.setup import objective
+from smoothcert import zoo
+from smoothcert.classifiers import digest
+from smoothcert.files import write_whole
+from smoothcert.report.metrics import figures, radius_name
+from smoothcert.runs.store import read
+from smoothcert.training.checkpoints import CONFIG, WEIGHTS, read_config
+from smoothcert.training.settings import RATES, Settings
+from smoothcert.training.setup import objective
 
 RADII = (0.0, 0.25, 0.5, 0.75)
 PUBLISHED_EPOCHS = {"macer": 440}  # others: the 150 of Cohen et al.
 HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measured.command`.\n\n"
 
-# Fields of Settings as options of `certus train`; the others bear their own names.
+# Fields of Settings as options of `smoothcert train`; the others bear their own names.
 OPTION = {"start": "--from", "value_range": "--range"}
 UNSAID = ("momentum", "weight_decay")  # no options of the command line
 
@@ -60,7 +60,7 @@ def main() -> None:
     command = certification(name, config["settings"], given.skip, given.n)
     subprocess.run([sys.executable, "-m", *command, "--threads", "1", "--out", str(given.run)], check=True)
     enter(name, {**entry(name, config), "measured": measured(name, given.run, command)})
-    subprocess.run([sys.executable, "-m", "certus", "zoo", name], check=True)
+    subprocess.run([sys.executable, "-m", "smoothcert", "zoo", name], check=True)
 
 
 def check(name: str, config: Mapping[str, Any]) -> None:
@@ -87,8 +87,10 @@ def training(settings: Mapping[str, Any], out: str) -> list[str]:
     defaults = {**Settings("", "").table(), "lr": RATES[settings.get("optimiser", "sgd")]}
     for name in UNSAID:
         if settings[name] != defaults[name]:
-            sys.exit(f"{name} of the training must be {defaults[name]}, as certus train has it; got {settings[name]}")
-    words = ["certus", "train"]
+            sys.exit(
+                f"{name} of the training must be {defaults[name]}, as smoothcert train has it; got {settings[name]}"
+            )
+    words = ["smoothcert", "train"]
     for name, value in settings.items():
         if value == defaults[name]:
             continue
@@ -117,7 +119,12 @@ def about(config: Mapping[str, Any]) -> str:
 def certification(name: str, settings: Mapping[str, Any], skip: int, n: int) -> list[str]:
     """The command that measures a network."""
     options = {"data": settings["data"], "sigma": settings["sigma"], "skip": skip, "n": n}
-    return ["certus", "certify", name, *(word for key, value in options.items() for word in (f"--{key}", f"{value}"))]
+    return [
+        "smoothcert",
+        "certify",
+        name,
+        *(word for key, value in options.items() for word in (f"--{key}", f"{value}")),
+    ]
 
 
 def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from certus import catalog
-from certus.classifiers.onnx import from_network
+from smoothcert import catalog
+from smoothcert.classifiers.onnx import from_network
 
 EXAMPLES = [
     ("alexnet", "alexnet8", (3, 32, 32)),

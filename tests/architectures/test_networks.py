@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from certus import catalog, data
-from certus.architectures._cost import cost
-from certus.architectures._normalise import BY_DATA
-from certus.errors import ModelError, OptionError
-from certus.training.checkpoints import fill
-from certus.training.foreign import read_bare
+from smoothcert import catalog, data
+from smoothcert.architectures._cost import cost
+from smoothcert.architectures._normalise import BY_DATA
+from smoothcert.errors import ModelError, OptionError
+from smoothcert.training.checkpoints import fill
+from smoothcert.training.foreign import read_bare
 
 SHARED = Path(__file__).parents[3] / "shared" / "models"
 SMALL, LARGE = (3, 32, 32), (3, 224, 224)

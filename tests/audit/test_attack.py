@@ -9,18 +9,18 @@ import pytest
 import torch
 from torch import nn
 
-from certus.audit._ball import ball
-from certus.audit._claims import Claim
-from certus.audit._search import Target, falling, search
-from certus.audit.attack import Force, attack, judged
-from certus.audit.fresh import fresh
-from certus.classifiers import wrap
-from certus.contracts import Evidence, Source, Stream
-from certus.noise.discrete import Discrete
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.noise.splitting import Splitting
-from certus.noise.uniform import Uniform
+from smoothcert.audit._ball import ball
+from smoothcert.audit._claims import Claim
+from smoothcert.audit._search import Target, falling, search
+from smoothcert.audit.attack import Force, attack, judged
+from smoothcert.audit.fresh import fresh
+from smoothcert.classifiers import wrap
+from smoothcert.contracts import Evidence, Source, Stream
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.noise.splitting import Splitting
+from smoothcert.noise.uniform import Uniform
 
 BLACK = Force(None, 5, 64, 0)
 

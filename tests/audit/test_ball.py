@@ -7,12 +7,12 @@ import math
 import pytest
 import torch
 
-from certus.audit._ball import Ball, ball
-from certus.noise.discrete import Discrete
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.noise.splitting import Splitting
-from certus.noise.uniform import Uniform
+from smoothcert.audit._ball import Ball, ball
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.noise.splitting import Splitting
+from smoothcert.noise.uniform import Uniform
 
 
 def tensor(shape, seed=0):

@@ -6,10 +6,10 @@ import linear
 import pytest
 import torch
 
-from certus.audit.batches import batches
-from certus.classifiers import wrap
-from certus.contracts import Source
-from certus.noise.gaussian import Gaussian
+from smoothcert.audit.batches import batches
+from smoothcert.classifiers import wrap
+from smoothcert.contracts import Source
+from smoothcert.noise.gaussian import Gaussian
 
 
 def found(classifier):

@@ -9,7 +9,7 @@ from math import comb
 
 import pytest
 
-from certus.audit import _chance
+from smoothcert.audit import _chance
 
 
 def binomial(k, n, p):

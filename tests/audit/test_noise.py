@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from certus.audit import noise as audited
-from certus.audit._laws import law
-from certus.contracts import Answer, Stream
-from certus.noise.discrete import Discrete
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.noise.splitting import Splitting
-from certus.noise.uniform import Uniform
-from certus.runs.rows import Row
+from smoothcert.audit import noise as audited
+from smoothcert.audit._laws import law
+from smoothcert.contracts import Answer, Stream
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.noise.splitting import Splitting
+from smoothcert.noise.uniform import Uniform
+from smoothcert.runs.rows import Row
 
 NOISES = [
     Gaussian(0.25),

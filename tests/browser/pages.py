@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from certus.contracts import Answer
-from certus.data import load
-from certus.report._family import Family
-from certus.report.ensemble import compare
-from certus.report.html import page, save
-from certus.runs.rows import Record, Row
+from smoothcert.contracts import Answer
+from smoothcert.data import load
+from smoothcert.report._family import Family
+from smoothcert.report.ensemble import compare
+from smoothcert.report.html import page, save
+from smoothcert.runs.rows import Record, Row
 
 MANY = 10_000
 DRAWS = 1000
@@ -50,7 +50,7 @@ def record(name: str, data: Path, seed: int, **changes: Any) -> Record:
         "noise": {"name": "gaussian", "sigma": 0.25}, "procedure": {"name": "certify", "n0": 10, "against": "guess"},
         "sampling": {"name": "fixed", "n": DRAWS, "alpha": 0.001}, **changes,
     }  # fmt: skip
-    means = {"command": f"certus certify made-up --data {data.name} --sigma 0.25 --out {name}", "batch": 64}
+    means = {"command": f"smoothcert certify made-up --data {data.name} --sigma 0.25 --out {name}", "batch": 64}
     return Record(name, "certify", tuple(rows), {"question": question, "means": means}, len(rows))
 
 

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-CERTUS = str(Path(sys.executable).with_name("certus"))
+SMOOTHCERT = str(Path(sys.executable).with_name("smoothcert"))
 NETWORKS = ("gaussian-0", "consistency")
 ROWS, COLUMNS = 3, 112
 MOMENT = 0.6  # of its time: when a run's progress is shown
@@ -32,7 +32,7 @@ LARGEST = 300_000  # bytes of a picture
 def certify(network: str, out: Path, skip: int, n: int) -> list[str]:
     """The command that certifies a network of the zoo."""
     words = f"certify cifar10-resnet8-{network} --data cifar10 --sigma 0.25 --skip {skip} --n {n}"
-    return [CERTUS, *words.split(), "--out", str(out)]
+    return [SMOOTHCERT, *words.split(), "--out", str(out)]
 
 
 def recorded(command: list[str]) -> list[tuple[float, bytes]]:
@@ -63,7 +63,7 @@ def terminal(work: Path) -> None:
     first = next((at for at, text in written if b"%" in text), 0.0)
     moment = first + MOMENT * (written[-1][0] - first)
     shown = b"".join(text for at, text in written if at <= moment).decode(errors="ignore")
-    words = " ".join(["$ certus", *certify(NETWORKS[0], Path("runs/a"), skip=250, n=2000)[1:]])
+    words = " ".join(["$ smoothcert", *certify(NETWORKS[0], Path("runs/a"), skip=250, n=2000)[1:]])
     screen = {"text": f"{words}\r\n{shown}", "rows": ROWS, "columns": COLUMNS}
     (work / "terminal.json").write_text(json.dumps(screen))
 
@@ -80,7 +80,7 @@ def main() -> None:
     for network, run in zip(NETWORKS, runs, strict=True):
         subprocess.run(certify(network, run, options.skip, options.n), check=True)
     page = options.work / "report.html"
-    subprocess.run([CERTUS, "report", *map(str, runs), "--html", str(page)], check=True)
+    subprocess.run([SMOOTHCERT, "report", *map(str, runs), "--html", str(page)], check=True)
     terminal(options.work)
     options.out.mkdir(parents=True, exist_ok=True)
     places = [str(path.resolve()) for path in (page, options.work / "terminal.json", options.out)]

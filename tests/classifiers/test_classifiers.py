@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from certus.classifiers import digest, load, ready, wrap
-from certus.classifiers.onnx import Onnx, from_network
-from certus.engine.settle import settle
-from certus.errors import ModelError, OptionError
+from smoothcert.classifiers import digest, load, ready, wrap
+from smoothcert.classifiers.onnx import Onnx, from_network
+from smoothcert.engine.settle import settle
+from smoothcert.errors import ModelError, OptionError
 
 
 class Dynamic(nn.Module):
@@ -101,7 +101,7 @@ def test_a_frozen_batch_size_is_served(tmp_path):
     ("spec", "message"),
     [
         ("nowhere.onnx", "must be an ONNX file; there is no such file"),
-        ("nowhere", "or a name that `certus zoo` lists; there is no 'nowhere'"),
+        ("nowhere", "or a name that `smoothcert zoo` lists; there is no 'nowhere'"),
         ("linear:absent", "model must name a callable that can be imported"),
         ("no_such_module:f", "model must name a callable that can be imported"),
         ("linear:not_callable", "model must name a callable; 'linear:not_callable' is of type int"),
@@ -159,9 +159,9 @@ def test_a_device_is_named_with_the_engine_and_refused_when_absent():
 
 
 def test_the_arrangement_of_threads_is_measured_once_and_remembered(tmp_path, monkeypatch):
-    from certus.classifiers import arrange
+    from smoothcert.classifiers import arrange
 
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path))
     network, x = from_network(small(), torch.rand(1, 4, 4)), torch.rand(1, 4, 4)
     first = arrange.fastest(network, x, 2)
     assert first in (arrange.Arrangement(1, 2), arrange.Arrangement(2, 1))

@@ -9,12 +9,12 @@ import linear
 import pytest
 import torch
 
-import certus
-from certus.classifiers import denoised, differentiable, digest, ensemble, load, ready, wrap
-from certus.classifiers.denoised import Behind, Description
-from certus.ensembles._graph import as_network
-from certus.ensembles.soft_vote import SoftVote
-from certus.errors import ModelError, OutputError
+import smoothcert
+from smoothcert.classifiers import denoised, differentiable, digest, ensemble, load, ready, wrap
+from smoothcert.classifiers.denoised import Behind, Description
+from smoothcert.ensembles._graph import as_network
+from smoothcert.ensembles.soft_vote import SoftVote
+from smoothcert.errors import ModelError, OutputError
 
 
 @pytest.fixture
@@ -65,25 +65,25 @@ def test_made_fast_it_answers_the_same(parts):
 
 def test_black_boxes_and_gradients():
     """Any callable may be either part; where both are networks there are gradients, for searches that climb."""
-    black = certus.Denoised(denoisers.halve, linear.score)
+    black = smoothcert.Denoised(denoisers.halve, linear.score)
     x = torch.rand(6, 4)
     assert torch.equal(black(x), linear.score(x / 2))
-    noisy = certus.Smoothed(black, certus.Gaussian(0.25)).certify(torch.tensor([1.0, 0.0, 1.0, 1.0]), n=500)
+    noisy = smoothcert.Smoothed(black, smoothcert.Gaussian(0.25)).certify(torch.tensor([1.0, 0.0, 1.0, 1.0]), n=500)
     assert noisy.label == 1 and noisy.radius > 0
-    networks = certus.Denoised(torch.nn.Linear(4, 4).eval(), torch.nn.Linear(4, 2).eval())
+    networks = smoothcert.Denoised(torch.nn.Linear(4, 4).eval(), torch.nn.Linear(4, 2).eval())
     x.requires_grad_()
     differentiable(networks, x[0])(x).sum().backward()
     assert float(x.grad.abs().sum()) > 0
 
 
 def test_one_graph_has_the_same_scores(parts):
-    from certus.classifiers.onnx import from_network
+    from smoothcert.classifiers.onnx import from_network
 
     both = load(kept(parts / "two", "a", "b", vote={"name": "soft_vote"}))
     exported = from_network(as_network(both), x_of()[0])
     torch.testing.assert_close(exported(x_of(3)), both(x_of(3)), rtol=1e-4, atol=1e-4)
     with pytest.raises(ModelError, match="a model to export must be made of torch networks; got a callable"):
-        as_network(certus.Denoised(denoisers.halve, load(parts / "net")))
+        as_network(smoothcert.Denoised(denoisers.halve, load(parts / "net")))
 
 
 def test_the_hash_is_of_the_function_and_changed_parts_are_refused(parts):

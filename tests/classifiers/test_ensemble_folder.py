@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import nn
 
-from certus.classifiers import digest, ensemble, load, ready
-from certus.classifiers.ensemble import Description, Member
-from certus.errors import ModelError, OutputError
-from certus.training import checkpoints
+from smoothcert.classifiers import digest, ensemble, load, ready
+from smoothcert.classifiers.ensemble import Description, Member
+from smoothcert.errors import ModelError, OutputError
+from smoothcert.training import checkpoints
 
 
 def network(seed=0, classes=3, side=4):
@@ -171,7 +171,7 @@ def test_members_on_several_engines_are_made_ready_in_their_own_ways(tmp_path):
         def forward(self, x):
             return x.flatten(1)[:, :3] * (1.0 if x.sum().item() > -1e9 else 2.0)
 
-    from certus.ensembles import Ensemble
+    from smoothcert.ensembles import Ensemble
 
     def plain(x):
         return x.flatten(1)[:, 3:6]
@@ -196,7 +196,7 @@ def test_lines_differ():
 
 
 def test_zoo_names_are_members(tmp_path, monkeypatch):
-    from certus import zoo
+    from smoothcert import zoo
 
     save(tmp_path / "zoo" / "tiny-0")
     files = ("config.json", "weights.safetensors")

@@ -10,15 +10,15 @@ import typer
 from onnx import numpy_helper
 from torch import nn
 
-from certus import catalog
-from certus.classifiers import digest, load, quantise, wrap
-from certus.classifiers.onnx import Onnx, from_network
-from certus.cli import quantise as cli
-from certus.cli.main import run
-from certus.data import load as load_data
-from certus.engine.settle import settle
-from certus.errors import DataError, ModelError, OptionError
-from certus.training.checkpoints import publish
+from smoothcert import catalog
+from smoothcert.classifiers import digest, load, quantise, wrap
+from smoothcert.classifiers.onnx import Onnx, from_network
+from smoothcert.cli import quantise as cli
+from smoothcert.cli.main import run
+from smoothcert.data import load as load_data
+from smoothcert.engine.settle import settle
+from smoothcert.errors import DataError, ModelError, OptionError
+from smoothcert.training.checkpoints import publish
 
 SIGMA = 0.25
 

@@ -1,4 +1,4 @@
-"""`certus aces labels`: from a run over training inputs to a selection network that has learnt something."""
+"""`smoothcert aces labels`: from a run over training inputs to a selection network that has learnt something."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import small_run
 
-from certus.classifiers import load
-from certus.cli.main import run
-from certus.data import load as load_data
-from certus.runs.store import read
+from smoothcert.classifiers import load
+from smoothcert.cli.main import run
+from smoothcert.data import load as load_data
+from smoothcert.runs.store import read
 
 
 @pytest.fixture
-def certus(capsys, monkeypatch, tmp_path):
+def smoothcert(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(line):
@@ -26,12 +26,12 @@ def certus(capsys, monkeypatch, tmp_path):
     return call
 
 
-def test_a_selection_network_learns_what_the_certified_one_can_do(certus):
+def test_a_selection_network_learns_what_the_certified_one_can_do(smoothcert):
     """A weak network on noisy digits is right about some of them; a second one learns which."""
     train = "train --data digits --arch digits_cnn --sigma 0.5 --batch 64 --schedule one_cycle --threads 1"
-    assert certus(f"{train} --epochs 3 --set width=4 --out base")[0] == 0
-    assert certus("predict base --data digits --split train --sigma 0.5 --n 50 --threads 1 --out run")[0] == 0
-    code, out, _ = certus("aces labels run --eta 0.7 --out labels.npz")
+    assert smoothcert(f"{train} --epochs 3 --set width=4 --out base")[0] == 0
+    assert smoothcert("predict base --data digits --split train --sigma 0.5 --n 50 --threads 1 --out run")[0] == 0
+    code, out, _ = smoothcert("aces labels run --eta 0.7 --out labels.npz")
     assert code == 0
 
     rows = read(Path("run")).rows
@@ -43,7 +43,7 @@ def test_a_selection_network_learns_what_the_certified_one_can_do(certus):
     majority = max(labels.mean(), 1 - labels.mean())
     assert f"label 1 (more than 0.7 of 50 draws right): {labels.sum():,}" in out and f"{majority:.1%}" in out
 
-    assert certus(f"{train} --epochs 6 --labels labels.npz --out select")[0] == 0
+    assert smoothcert(f"{train} --epochs 6 --labels labels.npz --out select")[0] == 0
     inputs = load_data("digits", "train").chosen(indices)
     answers = load("select")(inputs.tensors()).argmax(dim=1).numpy()
     assert (answers == labels).mean() > majority + 0.1
@@ -56,14 +56,14 @@ def test_a_selection_network_learns_what_the_certified_one_can_do(certus):
     ("--split train --n 100", "--eta 1 --out labels.npz", "eta of the selection labels must be in [0, 1)"),
     ("--split train --n 100", "--eta 0.5 --out no/labels.npz", "must be writable"),
 ])  # fmt: skip
-def test_other_runs_and_options_are_refused(certus, tmp_path, options, line, words):
+def test_other_runs_and_options_are_refused(smoothcert, tmp_path, options, line, words):
     small_run.write_data(tmp_path / "few.npz", number=40)
-    assert certus(f"certify linear:score --data few.npz --sigma 0.25 {options} --out run")[0] == 0
-    code, _, err = certus(f"aces labels run {line}")
+    assert smoothcert(f"certify linear:score --data few.npz --sigma 0.25 {options} --out run")[0] == 0
+    code, _, err = smoothcert(f"aces labels run {line}")
     assert code == 2 and words in err and err.count("\n") == 1
     assert not list(tmp_path.glob("labels*"))
 
 
-def test_no_run_is_one_line(certus):
-    code, _, err = certus("aces labels nowhere --out labels.npz")
+def test_no_run_is_one_line(smoothcert):
+    code, _, err = smoothcert("aces labels nowhere --out labels.npz")
     assert code == 2 and "must be the folder of a run" in err

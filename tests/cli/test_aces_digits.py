@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-import certus as library
-from certus.cli.main import run
-from certus.data import load as load_data
-from certus.runs.components import GRID, parts
+import smoothcert as library
+from smoothcert.cli.main import run
+from smoothcert.data import load as load_data
+from smoothcert.runs.components import GRID, parts
 
 TRAIN = "train --data digits --arch digits_cnn --batch 64 --schedule one_cycle --threads 1"
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import small_run
 
-from certus.cli.main import run
-from certus.runs.components import GRID, parts
+from smoothcert.cli.main import run
+from smoothcert.runs.components import GRID, parts
 
 CLOCK = "0:01:15.726354"
 
 
 @pytest.fixture
-def certus(capsys, monkeypatch, tmp_path):
+def smoothcert(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(line):
@@ -28,11 +28,11 @@ def certus(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def logs(certus, tmp_path):
+def logs(smoothcert, tmp_path):
     """A run of ours written as the paper's code writes its logs, but with radii in full precision."""
     small_run.write_data(tmp_path / "few.npz", number=30)
     line = "--data few.npz --sigma 0.25 --n 400 --n0 20 --look 100 --alpha 0.05 --out run"
-    assert certus(f"aces certify --certify switches:steep --core switches:core {line}")[0] == 0
+    assert smoothcert(f"aces certify --certify switches:steep --core switches:core {line}")[0] == 0
     found = parts(Path("run"), None)
     table(
         "our_025_certification",
@@ -69,24 +69,24 @@ def table(name, header, lines):
     Path(name).write_text(f"{header}\n{text}\n")
 
 
-def test_logs_give_what_the_run_gives(certus, logs):
+def test_logs_give_what_the_run_gives(smoothcert, logs):
     read = parts(Path("our_025"), Path("accurate"))
     assert np.array_equal(read.thetas, GRID) and np.array_equal(read.doubt, logs.doubt)
     ours, theirs = logs.at(GRID).answers, read.at(GRID).answers
     assert all(np.array_equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
-    here = certus("aces combine --certify run --json --theta all")[1]
-    assert certus("aces combine --certify our_025 --core accurate_core_prediction --json --theta all")[1] == here
-    code, out, _ = certus("aces combine --certify our_025 --core accurate --plots pictures")
+    here = smoothcert("aces combine --certify run --json --theta all")[1]
+    assert smoothcert("aces combine --certify our_025 --core accurate_core_prediction --json --theta all")[1] == here
+    code, out, _ = smoothcert("aces combine --certify our_025 --core accurate --plots pictures")
     assert code == 0 and Path("pictures/entropy.svg").is_file() and "alpha" not in out
 
 
-def test_a_core_may_be_a_run_and_the_thresholds_few(certus, logs):
+def test_a_core_may_be_a_run_and_the_thresholds_few(smoothcert, logs):
     for path in Path().glob("our_025_selection_*"):
         if path.name not in ("our_025_selection_0.30", "our_025_selection_0.50"):
             path.unlink()
-    code, out, _ = certus("aces combine --certify our_025 --core run")
+    code, out, _ = smoothcert("aces combine --certify our_025 --core run")
     assert code == 0 and [line.split()[0] for line in out.splitlines()[2:4]] == ["0.30", "0.50"]
-    code, _, err = certus("aces combine --certify our_025 --core run --theta 0.4")
+    code, _, err = smoothcert("aces combine --certify our_025 --core run --theta 0.4")
     assert code == 2 and "theta of a combination must be one of 0.3, 0.5; got 0.4" in err
 
 
@@ -98,22 +98,22 @@ def test_a_core_may_be_a_run_and_the_thresholds_few(certus, logs):
     ("our_025_selection_0.30", "\n0\t", "\n0\t7", "predict in logs our_025_selection_… must be 1, 0 or -1"),
     ("accurate_core_prediction", "\n0\t", "\n0\t7", "must be of the same data as the certified run; labels differ"),
 ])  # fmt: skip
-def test_damage_is_named_in_one_line(certus, logs, file, old, new, words):
+def test_damage_is_named_in_one_line(smoothcert, logs, file, old, new, words):
     text = Path(file).read_text()
     assert old in text
     Path(file).write_text(text.replace(old, new, 1))
-    code, _, err = certus("aces combine --certify our_025 --core accurate")
+    code, _, err = smoothcert("aces combine --certify our_025 --core accurate")
     assert code == 2 and words in err and err.count("\n") == 1, err
 
 
-def test_what_logs_cannot_say_is_refused(certus, logs):
+def test_what_logs_cannot_say_is_refused(smoothcert, logs):
     for line, words in (
         ("", "--core must name a run of the core network"),
         ("--core accurate --alpha 0.01", "--alpha needs counts"),
         ("--core accurate --select entropy", "--select must be a prefix of logs"),
         ("--core accurate --select nowhere", "must exist; got none"),
     ):
-        code, _, err = certus(f"aces combine --certify our_025 {line}")
+        code, _, err = smoothcert(f"aces combine --certify our_025 {line}")
         assert code == 2 and words in err and err.count("\n") == 1, err
 
 
@@ -147,12 +147,12 @@ CORE = "idx\tlabel\tpredict\tcorrect\ttime\n" + "".join(
 )
 
 
-def test_logs_as_the_published_code_writes_them_by_hand(certus):
+def test_logs_as_the_published_code_writes_them_by_hand(smoothcert):
     """Three digits, exponents, times, every 20th input; the selector does not know about input 40 (erratum E5)."""
     for name, text in (("certification", CERTIFICATION), ("selection_0.30", SELECTION), ("entropies", ENTROPIES)):
         Path(f"cifar10_consistency_025_{name}").write_text(text)
     Path("lanet_core_prediction").write_text(CORE)
-    code, out, _ = certus(
+    code, out, _ = smoothcert(
         "aces combine --certify cifar10_consistency_025 --core lanet --json --radii 0,0.00005,0.25,0.5"
     )
     (line,) = json.loads(out)

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from certus.cli.main import run
-from certus.norms import within
-from certus.recipe import Recipe
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.norms import within
+from smoothcert.recipe import Recipe
+from smoothcert.runs.store import read
 
 SHORT = ["--n", "500", "--sigma", "0.25"]
 EXACT, FLOAT = {"name": "gaussian_grid", "sigma": 0.25, "grid": 255}, {"name": "gaussian", "sigma": 0.25}

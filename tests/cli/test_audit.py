@@ -1,4 +1,4 @@
-"""`certus audit`: finds nothing in honest runs; names a raised radius, a changed count, a swapped file."""
+"""`smoothcert audit`: finds nothing in honest runs; names a raised radius, a changed count, a swapped file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import linear
 import pytest
 import small_run
 
-from certus.cli.main import run
-from certus.data import load as load_data
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.data import load as load_data
+from smoothcert.runs.store import read
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_a_changed_count_is_named(honest, capsys):
 
 def test_votes_that_were_made_up_with_their_radius_are_named(honest, capsys):
     """Counts and radius that go together are caught by fresh seeds, though nothing is drawn again from the old ones."""
-    from certus.bounds import lower_bound
-    from certus.contracts import Evidence
-    from certus.noise.gaussian import Gaussian
+    from smoothcert.bounds import lower_bound
+    from smoothcert.contracts import Evidence
+    from smoothcert.noise.gaussian import Gaussian
 
     with sqlite3.connect("run/certificates.sqlite") as connection:
         rows = connection.execute("SELECT idx, predicted, answers, low FROM certificates WHERE predicted >= 0")

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import small_run
 
-from certus.cli.main import run
+from smoothcert.cli.main import run
 
 GOOD = {"x": np.full((4, 4), 0.5, dtype=np.float32), "y": np.array([0, 1, 0, 1])}
 
 
 @pytest.fixture
 def certify(tmp_path, capsys, monkeypatch):
-    """Run `certus certify` with some options changed; assert the refusal and return its line."""
+    """Run `smoothcert certify` with some options changed; assert the refusal and return its line."""
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "good.npz", **GOOD)
 
@@ -29,7 +29,7 @@ def certify(tmp_path, capsys, monkeypatch):
         assert run(["certify", model, *words]) == code
         captured = capsys.readouterr()
         errors = [line for line in captured.err.splitlines() if "can prove radii" not in line]
-        assert len(errors) == 1 and errors[0].startswith("certus: "), captured.err
+        assert len(errors) == 1 and errors[0].startswith("smoothcert: "), captured.err
         assert sorted(tmp_path.rglob("*")) == before, "something was left behind"
         return errors[0]
 
@@ -137,7 +137,7 @@ def test_foreign_model_files(certify, tmp_path):
 
 def test_models_that_are_not_functions_are_refused_before_anything_is_stored(tmp_path, capsys, monkeypatch):
     """These can only be seen when noisy inputs are tried; the run folder may exist but holds no row."""
-    from certus.runs.store import read
+    from smoothcert.runs.store import read
 
     monkeypatch.chdir(tmp_path)
     np.savez("good.npz", **GOOD)
@@ -148,7 +148,7 @@ def test_models_that_are_not_functions_are_refused_before_anything_is_stored(tmp
 
 
 def test_another_recipe_is_refused_and_the_run_is_kept(tmp_path, capsys, monkeypatch):
-    from certus.runs.store import read
+    from smoothcert.runs.store import read
 
     monkeypatch.chdir(tmp_path)
     np.savez("good.npz", **GOOD)
@@ -210,7 +210,7 @@ def tiny_disk(tmp_path):
 
 def test_a_full_disk_keeps_what_was_stored(tiny_disk, tmp_path, capsys):
     """The run stops with one line; freed of the fill, the same command continues to the same rows."""
-    from certus.runs.store import read
+    from smoothcert.runs.store import read
 
     data = small_run.write_data(tmp_path / "x.npz", 600)
     words = ["certify", "linear:score", "--data", str(data), "--sigma", "0.25", "--n", "100"]

@@ -1,4 +1,4 @@
-"""`certus denoise`: made, certified, verified, exported; nonsense gets one line and leaves nothing behind."""
+"""`smoothcert denoise`: made, certified, verified, exported; nonsense gets one line and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import small_run
 
-from certus.classifiers import digest, load
-from certus.cli.main import run
-from certus.runs.store import read
+from smoothcert.classifiers import digest, load
+from smoothcert.cli.main import run
+from smoothcert.runs.store import read
 
 
 @pytest.fixture

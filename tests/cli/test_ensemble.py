@@ -1,4 +1,4 @@
-"""`certus ensemble` and `certus export-onnx`: made, certified, verified, continued; nonsense gets one line."""
+"""`smoothcert ensemble` and `smoothcert export-onnx`: made, certified, verified, continued; nonsense gets one line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 import small_run
 import torch
 
-from certus.classifiers import digest, ensemble, load, ready
-from certus.cli.main import run
-from certus.data import load as load_data
-from certus.recipe import Recipe
-from certus.runs.certify import Watcher, carry_out
-from certus.runs.store import read
+from smoothcert.classifiers import digest, ensemble, load, ready
+from smoothcert.cli.main import run
+from smoothcert.data import load as load_data
+from smoothcert.recipe import Recipe
+from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.runs.store import read
 
 LINES = ["lines:a", "lines:b", "lines:c"]
 
@@ -132,7 +132,7 @@ def test_resumed_by_the_rows_and_the_count(place):
 
 def test_a_worker_loads_it_by_its_name(place):
     """What a Ray worker does, without Ray: the same rows as here."""
-    from certus.runs.remote import Station
+    from smoothcert.runs.remote import Station
 
     assert made(*LINES, "--consensus", 2) == 0
     assert certified("ens", "run") == 0
@@ -221,7 +221,7 @@ def test_other_things_are_not_written_over(place, capsys):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Two small untrained networks as checkpoints, of other architectures."""
-    from certus.training import checkpoints
+    from smoothcert.training import checkpoints
 
     folder = tmp_path_factory.mktemp("models")
     for seed, arch in enumerate(("mlp8", "mlp4")):

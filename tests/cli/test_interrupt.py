@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import small_run
 
-from certus.runs.store import read
+from smoothcert.runs.store import read
 
 TESTS = Path(__file__).parent.parent
 
@@ -21,7 +21,7 @@ TESTS = Path(__file__).parent.parent
 def test_an_interrupted_run_is_resumable(tmp_path, stop):
     data = small_run.write_data(tmp_path / "x.npz", 5000)
     command = [
-        sys.executable, "-m", "certus.cli.main", "certify", "linear:score", "--data", str(data), "--sigma", "0.25",
+        sys.executable, "-m", "smoothcert.cli.main", "certify", "linear:score", "--data", str(data), "--sigma", "0.25",
         "--n", "2000", "--out", str(tmp_path / "run"),
     ]  # fmt: skip
     process = subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

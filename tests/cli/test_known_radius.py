@@ -11,9 +11,9 @@ import small_run
 import torch
 from scipy.stats import binom
 
-import certus
-from certus.cli.main import run
-from certus.runs.store import read
+import smoothcert
+from smoothcert.cli.main import run
+from smoothcert.runs.store import read
 
 SCHEMES = {
     "spending": ["--radius", "0.2", "--set", "cap=10000"],
@@ -46,7 +46,7 @@ def test_runs_are_right_verifiable_and_independent_of_the_batch(scheme, data, tm
     assert run(["verify", str(tmp_path / "a"), "--redraw", "5"]) == 0
     margins = linear.margin(torch.from_numpy(np.load(data)["x"])).abs().numpy()
     assert sum(row.radius > margins[row.index] for row in rows) <= 2  # 40 certificates, each wrong with P ≤ .001
-    assert sum(row.predicted != certus.ABSTAIN for row in rows) >= 10
+    assert sum(row.predicted != smoothcert.ABSTAIN for row in rows) >= 10
     if scheme not in ("pilot", "runner_up"):
         asked = read(tmp_path / "a").settings["question"]["sampling"]["radii"]
         assert {row.radius for row in rows} <= {0.0, *asked}

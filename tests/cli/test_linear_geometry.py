@@ -8,9 +8,9 @@ import small_run
 import torch
 from scipy.stats import binom
 
-import certus
-from certus.cli.main import run
-from certus.runs.store import read
+import smoothcert
+from smoothcert.cli.main import run
+from smoothcert.runs.store import read
 
 INPUTS, ALPHA, N, SIGMA = 2000, 0.05, 1000, 0.25
 # Were each certificate wrong with probability alpha, more wrong ones than this would be seen once in a million times.
@@ -19,7 +19,7 @@ MOST_WRONG = int(binom.ppf(1 - 1e-6, INPUTS, ALPHA))
 
 def check(labels, radii, x):
     margin = linear.margin(x).numpy()
-    said = labels != certus.ABSTAIN
+    said = labels != smoothcert.ABSTAIN
     wrong = said & ((labels != (margin > 0)) | (radii > np.abs(margin)))
     assert wrong.sum() <= MOST_WRONG
     # And the bound is not vacuous: wrong ones occur, and clear inputs are certified with most of their radius.
@@ -31,12 +31,12 @@ def check(labels, radii, x):
 
 def test_through_the_library():
     x = torch.rand(INPUTS, 4, generator=torch.Generator().manual_seed(0))
-    smoothed = certus.Smoothed(linear.score, certus.Gaussian(SIGMA), num_classes=2)
+    smoothed = smoothcert.Smoothed(linear.score, smoothcert.Gaussian(SIGMA), num_classes=2)
     certificates = smoothed.certify_all(list(x), n=N, alpha=ALPHA)
     check(np.array([c.label for c in certificates]), np.array([c.radius for c in certificates]), x)
     assert smoothed.certify(x[3], n=N, alpha=ALPHA) == certificates[3]
     for i in range(20):
-        assert smoothed.predict(x[i], n=5000) in (int(linear.margin(x[i]) > 0), certus.ABSTAIN)
+        assert smoothed.predict(x[i], n=5000) in (int(linear.margin(x[i]) > 0), smoothcert.ABSTAIN)
 
 
 def test_through_the_command_line(tmp_path, capsys):
@@ -47,7 +47,7 @@ def test_through_the_command_line(tmp_path, capsys):
     x = torch.from_numpy(np.load(data)["x"])
     check(np.array([row.predicted for row in rows]), np.array([row.radius for row in rows]), x)
     assert run(["predict", "linear:score", *options[:-1], str(tmp_path / "predicted"), "--max", "200"]) == 0
-    predicted = [row for row in read(tmp_path / "predicted").rows if row.predicted != certus.ABSTAIN]
+    predicted = [row for row in read(tmp_path / "predicted").rows if row.predicted != smoothcert.ABSTAIN]
     assert len(predicted) > 150
     assert all(row.predicted == int(linear.margin(x[row.index]) > 0) for row in predicted)
     capsys.readouterr()

@@ -13,7 +13,7 @@ import pytest
 import typer
 from made_runs import log, stored
 
-from certus.cli.main import app, run
+from smoothcert.cli.main import app, run
 
 NONSENSE = ["", "no/such", "empty", "binary", "folder", "object.json", "-1", "é\n"]
 
@@ -37,11 +37,11 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert run(words) == 2, words
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines() or [""]
-    assert line.startswith("certus: ") and captured.out == "", (words, captured)
+    assert line.startswith("smoothcert: ") and captured.out == "", (words, captured)
     return line
 
 
-def test_certus_alone_tells_the_story_in_eight_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_smoothcert_alone_tells_the_story_in_eight_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 8 and max(map(len, lines)) <= 120
@@ -53,7 +53,7 @@ def test_certus_alone_tells_the_story_in_eight_lines(capsys: pytest.CaptureFixtu
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Usage: certus")
+    assert out.startswith("Usage: smoothcert")
     assert all(f"\n  {words[0]} " in out for words in COMMANDS)
 
 
@@ -62,7 +62,7 @@ def test_examples_in_help_are_whole_lines_with_options_that_exist(capsys: pytest
     for words in COMMANDS:
         assert run([*words, "--help"]) == 0
         told = capsys.readouterr().out
-        examples += [line.split()[1:] for line in told.splitlines() if line.startswith("  certus ")]
+        examples += [line.split()[1:] for line in told.splitlines() if line.startswith("  smoothcert ")]
     assert len(examples) >= 30
     for example in examples:
         group = len(example) > 1 and tuple(example[:2]) in COMMANDS
@@ -71,20 +71,20 @@ def test_examples_in_help_are_whole_lines_with_options_that_exist(capsys: pytest
         )
         options = {option for param in COMMANDS[words].params for option in param.opts}
         assert {word for word in example if word.startswith("-")} <= options, example
-        assert example.count("certus") == 0, example
+        assert example.count("smoothcert") == 0, example
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["certfy"], "Did you mean 'certify'"),
-        (["aces", "combin"], "Did you mean 'combine'? see certus aces --help"),
-        (["certify", "m", "--sgma", "1"], "certus certify has no option --sgma; did you mean --sigma?"),
-        (["report", "a", "--jsn"], "certus report has no option --jsn; did you mean --json?"),
-        (["report", "a", "--zzzz"], "certus report has no option --zzzz; see certus report --help"),
+        (["aces", "combin"], "Did you mean 'combine'? see smoothcert aces --help"),
+        (["certify", "m", "--sgma", "1"], "smoothcert certify has no option --sgma; did you mean --sigma?"),
+        (["report", "a", "--jsn"], "smoothcert report has no option --jsn; did you mean --json?"),
+        (["report", "a", "--zzzz"], "smoothcert report has no option --zzzz; see smoothcert report --help"),
         (["--versoin"], "did you mean --version?"),
-        (["compare", "a"], "Missing argument 'B'; see certus compare --help"),
-        (["data"], "Missing command; see certus data --help"),
+        (["compare", "a"], "Missing argument 'B'; see smoothcert compare --help"),
+        (["data"], "Missing command; see smoothcert data --help"),
     ],
 )
 def test_hints(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,8 +143,8 @@ def test_quiet_leaves_results_and_errors(tmp_path: Path, capsys: pytest.CaptureF
 
 def completed(*words: str) -> list[str]:
     """What a shell is told for a line that ends in the last of these words."""
-    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_CERTUS_COMPLETE": "complete_bash"}
-    code = "from certus.cli.main import main; main()"
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_SMOOTHCERT_COMPLETE": "complete_bash"}
+    code = "from smoothcert.cli.main import main; main()"
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **asked}, check=False
     )
@@ -152,13 +152,13 @@ def completed(*words: str) -> list[str]:
 
 
 def test_shells_complete_commands_and_options() -> None:
-    assert set(completed("certus", "certif")) == {"certify", "certificate"}
-    assert completed("certus", "compare", "--fail") == ["--fail-below"]
+    assert set(completed("smoothcert", "certif")) == {"certify", "certificate"}
+    assert completed("smoothcert", "compare", "--fail") == ["--fail-below"]
 
 
 def test_nothing_is_coloured_when_piped(tmp_path: Path) -> None:
     path = log(tmp_path / "a.tsv", [0.1, 0.3])
     lines = [["--help"], ["report", str(path), str(path)], ["compare", str(path), str(path)], ["zoo"]]
-    code = f"from certus.cli.main import run; raise SystemExit(max(run(words) for words in {lines!r}))"
+    code = f"from smoothcert.cli.main import run; raise SystemExit(max(run(words) for words in {lines!r}))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert b"best of its column" in answer.stdout and b"\x1b" not in answer.stdout + answer.stderr

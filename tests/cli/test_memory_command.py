@@ -1,4 +1,4 @@
-"""certus memory, certify --memory, predict --memory and verify from the command line, on certificates that conflict."""
+"""memory, certify --memory, predict --memory and verify from the command line, on certificates that conflict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 import islands
 import pytest
 
-from certus.cli.main import run
-from certus.memory import Memory
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.memory import Memory
+from smoothcert.runs.store import read
 
 TESTS = Path(__file__).parent.parent
 BASE = ("islands:score", "--n", "300", "--n0", "50", "--alpha", "0.05", *islands.LEVELS)
@@ -193,9 +193,9 @@ def test_ctrl_c_in_the_memory_pass_is_resumable(place, tmp_path):
         str(tmp_path / "run"),
     ]
     slow = (
-        "import sys, time; from certus.memory import Memory; admit = Memory.admit\n"
+        "import sys, time; from smoothcert.memory import Memory; admit = Memory.admit\n"
         "Memory.admit = lambda *a: (time.sleep(0.05), admit(*a))[1]\n"
-        f"from certus.cli.main import main; sys.argv = ['certus', 'certify', *{options!r}]; main()"
+        f"from smoothcert.cli.main import main; sys.argv = ['smoothcert', 'certify', *{options!r}]; main()"
     )
     process = subprocess.Popen([sys.executable, "-c", slow], cwd=TESTS, stderr=subprocess.PIPE, text=True)
     database = tmp_path / "run" / "certificates.sqlite"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-import certus
-from certus.cli.main import run
-from certus.runs.store import read
+import smoothcert
+from smoothcert.cli.main import run
+from smoothcert.runs.store import read
 
 NOISES = {
     "uniform": ["--sigma", "0.25", "--n", "2000"],
@@ -41,7 +41,7 @@ def test_runs_are_verifiable_and_independent_of_the_batch(name, data, tmp_path, 
     assert call("certify", data, tmp_path / "a", name, *NOISES[name]) == 0
     assert call("certify", data, tmp_path / "b", name, *NOISES[name], "--batch", 7) == 0
     first, second = ([(row.predicted, row.radius) for row in read(tmp_path / run_).rows] for run_ in "ab")
-    assert first == second and sum(label != certus.ABSTAIN for label, _ in first) >= 5
+    assert first == second and sum(label != smoothcert.ABSTAIN for label, _ in first) >= 5
     assert run(["verify", str(tmp_path / "a"), "--redraw", "5"]) == 0
     assert run(["report", str(tmp_path / "a"), "--html", str(tmp_path / "a.html")]) == 0
     capsys.readouterr()

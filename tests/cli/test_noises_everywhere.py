@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from certus import catalog
-from certus.classifiers import ensemble
-from certus.cli.main import run
-from certus.runs.components import parts
-from certus.runs.store import read
+from smoothcert import catalog
+from smoothcert.classifiers import ensemble
+from smoothcert.cli.main import run
+from smoothcert.runs.components import parts
+from smoothcert.runs.store import read
 
 NOISES = {
     "gaussian": ["--sigma", "0.15"],
@@ -49,7 +49,7 @@ def place(tmp_path_factory):
     y = (linear.margin(torch.from_numpy(x)).numpy() > 0).astype(np.int64)
     np.savez(folder / "data.npz", x=x, y=y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CERTUS_CACHE", str(folder / "cache"))
+        patch.setenv("SMOOTHCERT_CACHE", str(folder / "cache"))
         yield folder
 
 
@@ -64,7 +64,7 @@ def fitted(place, noise):
 
 @pytest.mark.parametrize(("noise", "scheme"), PAIRS)
 def test_an_ensemble_is_certified_and_verified(noise, scheme, place, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("CERTUS_CACHE", str(place / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(place / "cache"))
     model, out = fitted(place, noise), tmp_path / "run"
     known = ["--radii", RADII.get(noise, "0.02,0.1")] if scheme in KNOWN else []
     data = ["--data", str(place / "data.npz"), "--skip", "6", "--noise", noise, *NOISES[noise]]
@@ -111,7 +111,7 @@ def test_forecast_and_plan_speak_of_the_noise(noise, place, capsys, tmp_path):
 
 @pytest.mark.parametrize("noise", sorted(NOISES))
 def test_aces_is_certified_verified_combined_and_reported(noise, place, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("CERTUS_CACHE", str(place / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(place / "cache"))
     out, whole = tmp_path / "run", ["--n", "400", "--look", "200", "--skip", "6", "--theta", "0.6"]
     data = ["--data", str(place / "data.npz"), "--noise", noise, *NOISES[noise]]
     networks = ["--certify", "lines:a", "--core", "lines:b"]

@@ -1,4 +1,4 @@
-"""`certus plan` through the command line."""
+"""`smoothcert plan` through the command line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import math
 import pytest
 import small_run
 
-from certus.cli import main, plan
-from certus.cli.main import run
+from smoothcert.cli import main, plan
+from smoothcert.cli.main import run
 
 if "plan" not in main.COMMANDS:
     main.app.command("plan")(plan.command)
@@ -25,14 +25,14 @@ LOG = """idx\tlabel\tpredict\tradius\tcorrect\ttime
 @pytest.fixture
 def planned(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path / "cache"))
     (tmp_path / "log.tsv").write_text(LOG)
 
     def call(words, code=0):
         assert run(["plan", *words.split()]) == code
         captured = capsys.readouterr()
         if code:
-            assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("certus: ")
+            assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("smoothcert: ")
             return captured.err
         return json.loads(captured.out) if "--json" in words else captured.out
 

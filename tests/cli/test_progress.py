@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from certus.cli import _progress
+from smoothcert.cli import _progress
 
 
 def test_a_job_that_goes_on_counts_only_what_it_did_itself(monkeypatch, capsys):

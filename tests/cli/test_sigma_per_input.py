@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from certus.cli.main import run
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.runs.store import read
 
 OPTIONS = ["--data", "digits", "--skip", "60", "--sigma", "0.25", "--n", "500", "--threads", "1"]
 SEARCH = ["--sigma-per-input", "--steps", "10", "--draws", "4", "--step-size", "0.01"]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from certus import catalog
-from certus.contracts import Source, Stream
-from certus.procedures.certify import Certify
-from certus.smoothed import Smoothed
+from smoothcert import catalog
+from smoothcert.contracts import Source, Stream
+from smoothcert.procedures.certify import Certify
+from smoothcert.smoothed import Smoothed
 
 EXAMPLES = {
     "discrete": {"keep": 0.02, "values": 256},
@@ -74,7 +74,7 @@ def test_radius_and_need_are_inverse_monotone_and_zero_at_one_half(noise):
 
 @pytest.mark.parametrize("scheme", sorted(set(catalog.names("sampling")) - {"exhaustive"}))
 def test_every_scheme_certifies_with_it_and_no_more_than_is_true(noise, scheme, answer, tmp_path, monkeypatch):
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path))
     p, lesser = torch.tensor(0.97, dtype=torch.float64), torch.tensor(0.8, dtype=torch.float64)
     fields = {field.name for field in dataclasses.fields(catalog.find("sampling", scheme)[0])}
     options = {"n": 2000, "radii": (float(noise.radius(lesser, 1 - lesser, DIM)),)}

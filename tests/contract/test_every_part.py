@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from certus import catalog
-from certus.errors import OptionError
+from smoothcert import catalog
+from smoothcert.errors import OptionError
 
 FOLDERS = ("noise", "sampling", "procedures", "architectures", "data", "training.objectives")
 PARTS = [(folder, name) for folder in FOLDERS for name in catalog.names(folder)]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from certus import data
-from certus.errors import DataError, OptionError
+from smoothcert import data
+from smoothcert.errors import DataError, OptionError
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from certus import catalog, data
-from certus.data import _cache, _downloaded, _idx, _sources
-from certus.data.cifar10 import split_files
-from certus.errors import DataError, OptionError, OutputError
+from smoothcert import catalog, data
+from smoothcert.data import _cache, _downloaded, _idx, _sources
+from smoothcert.data.cifar10 import split_files
+from smoothcert.errors import DataError, OptionError, OutputError
 
 DOWNLOADED = [name for name in catalog.names("data") if not catalog.build("data", name).embedded]
 DIGITS_LABELS = [1, 3, 9, 2, 1, 8, 8, 8, 0, 1]
@@ -113,7 +113,7 @@ def idx(array):
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    monkeypatch.setenv("CERTUS_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_DATA", str(tmp_path / "cache"))
     rng = np.random.default_rng(0)
     files = {}
     for prefix, count in (("train", 3), ("t10k", 2)):
@@ -141,7 +141,7 @@ def test_nothing_is_fetched_twice(small, monkeypatch):
 
 
 def test_not_cached_says_what_to_do(small):
-    with pytest.raises(DataError, match="run: certus data get mnist"):
+    with pytest.raises(DataError, match="run: smoothcert data get mnist"):
         small[0].load("test")
 
 
@@ -153,7 +153,7 @@ def test_a_damaged_cache_gets_one_line_and_get_repairs_it(small, damage):
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(bytes(content) if damage is None else damage)
-    with pytest.raises(DataError, match="cache is damaged; run: certus data get mnist") as error:
+    with pytest.raises(DataError, match="cache is damaged; run: smoothcert data get mnist") as error:
         part.load("test")
     assert "\n" not in str(error.value)
     part.load("train")  # the other split is sound

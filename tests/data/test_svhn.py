@@ -9,12 +9,12 @@ import pytest
 import torch
 from scipy.io import savemat
 
-from certus import data
-from certus.cli.main import run
-from certus.data import svhn
-from certus.data._sources import SourceError
-from certus.data.svhn import Svhn, parse
-from certus.errors import DataError
+from smoothcert import data
+from smoothcert.cli.main import run
+from smoothcert.data import svhn
+from smoothcert.data._sources import SourceError
+from smoothcert.data.svhn import Svhn, parse
+from smoothcert.errors import DataError
 
 SIZES = {"train": 20, "test": 11}
 
@@ -33,7 +33,7 @@ def arrays(size, seed=0):
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Small files in place of the official ones, served at the official address."""
-    monkeypatch.setenv("CERTUS_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_DATA", str(tmp_path / "cache"))
     monkeypatch.setattr(Svhn, "sizes", SIZES)
     made = {f"{split}_32x32.mat": matlab(**arrays(size)) for split, size in SIZES.items()}
     served = {f"http://ufldl.stanford.edu/housenumbers/{file}": content for file, content in made.items()}
@@ -83,7 +83,7 @@ def test_without_a_source_one_line_says_what_to_put_where(files, monkeypatch, ca
     assert said.count("\n") == 0 and "housenumbers/train_32x32.mat: no route" in said
     assert f"put train_32x32.mat, test_32x32.mat into '{Svhn().folder()}'" in said
     assert not Svhn().folder().exists()
-    with pytest.raises(DataError, match=r"svhn is not cached in .*; run: certus data get svhn"):
+    with pytest.raises(DataError, match=r"svhn is not cached in .*; run: smoothcert data get svhn"):
         data.load("svhn")
 
 
@@ -125,7 +125,7 @@ def test_a_damaged_cache_gets_one_line_and_get_repairs_it(files):
     path = Svhn().folder() / "test_32x32.mat"
     path.write_bytes(flipped(path.read_bytes(), 20_000))
     with pytest.raises(
-        DataError, match=r"test_32x32.mat' of svhn is not the official file: .*run: certus data get svhn"
+        DataError, match=r"test_32x32.mat' of svhn is not the official file: .*run: smoothcert data get svhn"
     ):
         data.load("svhn")
     assert len(data.load("svhn", "train")) == 20  # the other split is sound

@@ -6,7 +6,7 @@ What a block's first line says decides what happens to it:
     ```python title="folder/file.py"   written to that file, beside the earlier ones of the page
     ```bash                            every command is carried out, in the page's own folder
     … title="not run: why"             shown only; its commands are parsed, its Python compiled
-    ``` (no language)                  shown only; its lines that begin with `certus` are parsed
+    ``` (no language)                  shown only; its lines that begin with `smoothcert` are parsed
 """
 
 from __future__ import annotations

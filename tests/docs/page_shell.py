@@ -20,7 +20,7 @@ from types import ModuleType
 import typer
 from page_blocks import Block
 
-from certus.cli.main import app, run
+from smoothcert.cli.main import app, run
 
 ROOT = Path(__file__).parents[2]
 COMMAND = typer.main.get_command(app)
@@ -39,9 +39,9 @@ def parse(line: str) -> None:
     """Refuse a command that could not be given: no such command, option, script or target."""
     program, *arguments = words(line)
     if program == "torchrun":
-        program, arguments = "certus", arguments[arguments.index("certus") + 1 :]
-    if program == "certus":
-        _parse_certus(arguments)
+        program, arguments = "smoothcert", arguments[arguments.index("smoothcert") + 1 :]
+    if program == "smoothcert":
+        _parse_smoothcert(arguments)
     elif program == "python" and arguments[0] != "-m":
         _parse_script(*arguments)
     elif program == "make":
@@ -55,11 +55,11 @@ def parse(line: str) -> None:
         assert program in ("python", *READING, *ELSEWHERE), f"a page must call programs that are known; got {program}"
 
 
-def _parse_certus(arguments: list[str]) -> None:
+def _parse_smoothcert(arguments: list[str]) -> None:
     """Down to the command that is meant, and its options and values as they would be taken."""
     given = [word for word in arguments if word not in PLACEHOLDERS]
     command = COMMAND
-    context = command.make_context("certus", given)
+    context = command.make_context("smoothcert", given)
     try:
         while isinstance(command, typer.core.TyperGroup) and (left := [*context._protected_args, *context.args]):
             name, command, left = command.resolve_command(context, left)
@@ -83,7 +83,7 @@ def carry_out(line: str, monkeypatch) -> None:
     expected = int(match[1]) if (match := EXIT.search(line)) else 0
     code = 0
     with like_a_process():
-        if program == "certus":
+        if program == "smoothcert":
             monkeypatch.setattr(sys, "argv", [program, *arguments])
             code = run(arguments)
         elif program == "python":
@@ -117,11 +117,11 @@ def _of_the_page() -> dict[str, ModuleType]:
 
 
 def write(block: Block, folder: Path, monkeypatch) -> None:
-    """A file of the page. One for a folder of certus is found there, and yet certus's own folder stays as it is."""
+    """A file of the page. One for a folder of smoothcert is found there, and yet that folder stays as it is."""
     target = folder / block.file
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(block.body)
     importlib.invalidate_caches()
-    if block.file.startswith("certus/"):
+    if block.file.startswith("smoothcert/"):
         package = importlib.import_module(".".join(Path(block.file).parent.parts))
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(target.parent)])

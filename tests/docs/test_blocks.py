@@ -15,10 +15,12 @@ def page(folder: Path, text: str) -> Path:
 
 
 def test_blocks_are_read_with_language_title_and_line(tmp_path):
-    text = 'a\n```python\nx = 1\n```\n\n- b:\n\n  ```bash title="not run: slow"\n  certus zoo\n  ```\n```\nout\n```\n'
+    text = (
+        'a\n```python\nx = 1\n```\n\n- b:\n\n  ```bash title="not run: slow"\n  smoothcert zoo\n  ```\n```\nout\n```\n'
+    )
     first, second, third = blocks(page(tmp_path, text))
     assert (first.language, first.body, first.line, first.shown, first.file) == ("python", "x = 1\n", 3, False, None)
-    assert (second.language, second.body, second.shown, second.file) == ("bash", "certus zoo\n", True, None)
+    assert (second.language, second.body, second.shown, second.file) == ("bash", "smoothcert zoo\n", True, None)
     assert (third.language, third.shown) == ("", True)
     (file,) = blocks(page(tmp_path, '```python title="a/b.py"\n```\n'))
     assert file.file == "a/b.py" and not file.shown
@@ -26,27 +28,29 @@ def test_blocks_are_read_with_language_title_and_line(tmp_path):
 
 def test_a_block_that_is_never_closed_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="never closed"):
-        blocks(page(tmp_path, "```bash\ncertus zoo\n"))
+        blocks(page(tmp_path, "```bash\nsmoothcert zoo\n"))
 
 
 def test_lines_that_go_on_are_one_command(tmp_path):
-    (block,) = blocks(page(tmp_path, "```bash\n# first\ncertus certify a \\\n    --sigma 1\n\ncertus zoo\n```\n"))
+    (block,) = blocks(
+        page(tmp_path, "```bash\n# first\nsmoothcert certify a \\\n    --sigma 1\n\nsmoothcert zoo\n```\n")
+    )
     assert [(line, " ".join(text.split())) for line, text in commands(block)] == [
-        (3, "certus certify a --sigma 1"), (6, "certus zoo"),
+        (3, "smoothcert certify a --sigma 1"), (6, "smoothcert zoo"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "certus certify m --data digits --sigma 0.25 --out r   # a comment",
-        "certus certify … --ray local",
-        "certus ensemble a b --out c",
-        "certus ensemble forecast a b --data digits --sigma 0.25",
-        "torchrun --nproc-per-node 2 -m certus train --out a",
+        "smoothcert certify m --data digits --sigma 0.25 --out r   # a comment",
+        "smoothcert certify … --ray local",
+        "smoothcert ensemble a b --out c",
+        "smoothcert ensemble forecast a b --data digits --sigma 0.25",
+        "torchrun --nproc-per-node 2 -m smoothcert train --out a",
         "python benchmarks/draws.py --paths 10",
         "make demo",
-        "pip install 'certus[ray]'",
+        "pip install 'smoothcert[ray]'",
     ],
 )
 def test_commands_that_can_be_given_are_accepted(line):
@@ -56,15 +60,15 @@ def test_commands_that_can_be_given_are_accepted(line):
 @pytest.mark.parametrize(
     "line",
     [
-        "certus certfy m --data digits --sigma 0.25 --out r",
-        "certus certify m --data digits --sgima 0.25 --out r",
-        "certus certify m --data digits --sigma much --out r",
-        "certus certify m --sigma 0.25",
-        "certus ensemble forecast a b --data digits --sigma 0.25 --no-such",
-        "torchrun --nproc-per-node 2 -m certus train --no-such",
+        "smoothcert certfy m --data digits --sigma 0.25 --out r",
+        "smoothcert certify m --data digits --sgima 0.25 --out r",
+        "smoothcert certify m --data digits --sigma much --out r",
+        "smoothcert certify m --sigma 0.25",
+        "smoothcert ensemble forecast a b --data digits --sigma 0.25 --no-such",
+        "torchrun --nproc-per-node 2 -m smoothcert train --no-such",
         "python benchmarks/draws.py --no-such-option",
         "make nothing",
-        "pip install 'certus[nothing]'",
+        "pip install 'smoothcert[nothing]'",
         "rm -rf everything",
     ],
 )
@@ -75,8 +79,8 @@ def test_commands_that_cannot_be_given_are_refused(line):
 
 def test_a_command_must_exit_as_announced(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    carry_out("certus verify nothing  # exits 2: there is no such run", monkeypatch)
-    for line in ("certus verify nothing", "certus --version  # exits 2", "cat nothing"):
+    carry_out("smoothcert verify nothing  # exits 2: there is no such run", monkeypatch)
+    for line in ("smoothcert verify nothing", "smoothcert --version  # exits 2", "cat nothing"):
         with pytest.raises(AssertionError, match="exit code must be"):
             carry_out(line, monkeypatch)
 

@@ -11,9 +11,9 @@ from page_blocks import blocks
 from page_shell import ROOT, write
 from scipy.stats import kstest
 
-from certus import catalog
-from certus.contracts import Stream
-from certus.noise import Stretched
+from smoothcert import catalog
+from smoothcert.contracts import Stream
+from smoothcert.noise import Stretched
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 import test_every_noise as contract
@@ -23,10 +23,12 @@ SIGMA = 0.5
 
 @pytest.fixture
 def noise(tmp_path, monkeypatch):
-    (block,) = (block for block in blocks(ROOT / "docs" / "extending.md") if block.title == "certus/noise/laplace.py")
+    (block,) = (
+        block for block in blocks(ROOT / "docs" / "extending.md") if block.title == "smoothcert/noise/laplace.py"
+    )
     write(block, tmp_path, monkeypatch)
     yield catalog.build("noise", "laplace", {"sigma": SIGMA})
-    sys.modules.pop("certus.noise.laplace", None)
+    sys.modules.pop("smoothcert.noise.laplace", None)
 
 
 def test_it_keeps_the_contract(noise):

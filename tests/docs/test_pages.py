@@ -19,7 +19,7 @@ import pytest
 from page_blocks import NOT_RUN, blocks, commands
 from page_shell import ROOT, carry_out, parse, write
 
-from certus.classifiers import onnx
+from smoothcert.classifiers import onnx
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 STAND_IN = Path(__file__).parent / "stand_in"  # for packages that a page needs and a tester need not have
@@ -44,7 +44,7 @@ def test_commands_can_be_given_and_python_compiles(page):
                 compile(block.body, str(page), "exec")
             continue
         for line, text in commands(block):
-            if block.language == "bash" or text.startswith("certus "):
+            if block.language == "bash" or text.startswith("smoothcert "):
                 with told(page, line):
                     parse(text)
 
@@ -66,7 +66,7 @@ def test_what_is_not_run_says_why(page):
 def desk(tmp_path, monkeypatch):
     """An empty folder to follow a page in, with an empty cache; what the page imports is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(onnx, "from_network", exported_once(onnx.from_network))
     before = set(sys.modules)
     for file in STAND_IN.glob("*.py"):
@@ -122,8 +122,8 @@ def readers_own(desk: Path) -> None:
     import numpy as np
     import torch
 
-    from certus.classifiers.onnx import from_network
-    from certus.data import load
+    from smoothcert.classifiers.onnx import from_network
+    from smoothcert.data import load
 
     inputs = load("digits", max=20)
     x, y = inputs.tensors(), inputs.labels

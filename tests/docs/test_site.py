@@ -28,11 +28,11 @@ def site(tmp_path_factory):
 
 
 def test_every_page_is_there_and_the_reference_has_the_public_list(site):
-    import certus
+    import smoothcert
 
     assert {page.stem for page in (ROOT / "docs").glob("*.md")} <= {page.stem for page in site.glob("*.html")}
     text = (site / "api.html").read_text()
-    assert [name for name in certus.__all__ if name not in text] == []
+    assert [name for name in smoothcert.__all__ if name not in text] == []
     assert "<blockquote>" not in text  # examples of docstrings are code: docs/hooks.py
 
 

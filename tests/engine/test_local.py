@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from certus.classifiers import ready, wrap
-from certus.contracts import Draw, Job, Source, Stream
-from certus.engine.local import Local
-from certus.engine.settle import FixedShape, settle
-from certus.errors import ModelError, OptionError
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.sampling.fixed import Fixed
+from smoothcert.classifiers import ready, wrap
+from smoothcert.contracts import Draw, Job, Source, Stream
+from smoothcert.engine.local import Local
+from smoothcert.engine.settle import FixedShape, settle
+from smoothcert.errors import ModelError, OptionError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
 
 BATCHES = (1, 7, 64, 1000)
 

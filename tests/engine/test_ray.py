@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 import small_run
 
-from certus.classifiers import digest, load
-from certus.engine.cluster import Cluster
-from certus.engine.ray import MOST, Ray
-from certus.errors import CertusError, ModelError, OptionError
-from certus.runs.certify import Watcher, carry_out
-from certus.runs.store import read
+from smoothcert.classifiers import digest, load
+from smoothcert.engine.cluster import Cluster
+from smoothcert.engine.ray import MOST, Ray
+from smoothcert.errors import ModelError, OptionError, SmoothcertError
+from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.runs.store import read
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.xdist_group("ray")
@@ -57,7 +57,7 @@ import sys
 sys.path[:0] = [{tests!r}, {folder!r}]
 from pathlib import Path
 from test_ray import make
-from certus.engine.cluster import Cluster
+from smoothcert.engine.cluster import Cluster
 make(Path({folder!r}), "run", "{module}:score", Cluster({address!r}))
 """
 
@@ -116,7 +116,7 @@ def test_no_workers_or_threads_are_refused(options):
 def test_without_ray_it_says_what_to_install(tmp_path, monkeypatch):
     small_run.write_data(tmp_path / "data.npz")
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(OptionError, match=r"pip install 'certus\[ray\]'"):
+    with pytest.raises(OptionError, match=r"pip install 'smoothcert\[ray\]'"):
         make(tmp_path, "run", "linear:score", Cluster())
     assert not (tmp_path / "run").exists()
 
@@ -186,9 +186,9 @@ def test_an_error_of_a_worker_is_the_local_one(tmp_path, slow, cluster):
 
 
 def test_an_input_that_kills_every_worker_is_named(tmp_path, slow, cluster, monkeypatch):
-    monkeypatch.setattr("certus.engine.ray.TRIES", 2)
+    monkeypatch.setattr("smoothcert.engine.ray.TRIES", 2)
     small_run.write_data(tmp_path / "one.npz", 1)
-    with pytest.raises(CertusError, match="input 0: 2 Ray workers died while they had it"):
+    with pytest.raises(SmoothcertError, match="input 0: 2 Ray workers died while they had it"):
         make(tmp_path, "run", f"{slow}:fatal_in_batches", cluster, data="one.npz")
 
 

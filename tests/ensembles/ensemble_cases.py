@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from certus.data import Inputs
-from certus.ensembles._sample import Sample
+from smoothcert.data import Inputs
+from smoothcert.ensembles._sample import Sample
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,18 @@ import torch
 from ensemble_cases import Family, inputs_of, linear_network
 from scipy.special import ndtr
 
-from certus.bounds import lower_bound
-from certus.classifiers.module import Module
-from certus.contracts import Evidence, Stream
-from certus.ensembles._fit import distance, fit
-from certus.ensembles._orthant import missed, root_of
-from certus.ensembles._sample import RIVALS, Sample, sample, work
-from certus.ensembles._sheet import as_json, sheet
-from certus.ensembles._variance import Parts, estimate, least_p, ratio, zeta_by_input
-from certus.ensembles.forecast import Forecast, probabilities, radii_of
-from certus.ensembles.soft_vote import SoftVote
-from certus.errors import ModelError, OptionError
-from certus.noise.gaussian import Gaussian
+from smoothcert.bounds import lower_bound
+from smoothcert.classifiers.module import Module
+from smoothcert.contracts import Evidence, Stream
+from smoothcert.ensembles._fit import distance, fit
+from smoothcert.ensembles._orthant import missed, root_of
+from smoothcert.ensembles._sample import RIVALS, Sample, sample, work
+from smoothcert.ensembles._sheet import as_json, sheet
+from smoothcert.ensembles._variance import Parts, estimate, least_p, ratio, zeta_by_input
+from smoothcert.ensembles.forecast import Forecast, probabilities, radii_of
+from smoothcert.ensembles.soft_vote import SoftVote
+from smoothcert.errors import ModelError, OptionError
+from smoothcert.noise.gaussian import Gaussian
 
 NOISE = Gaussian(0.25)
 
@@ -308,8 +308,8 @@ a, b, c, d = map(member, range(4))
 
 @pytest.fixture
 def command(tmp_path, capsys, monkeypatch):
-    """Run `certus ensemble forecast` in a folder with members and data; its output, or its one line of refusal."""
-    from certus.cli.main import run
+    """Run `smoothcert ensemble forecast` in a folder with members and data; its output, or its one line of refusal."""
+    from smoothcert.cli.main import run
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made_members.py").write_text(MEMBERS)
@@ -322,7 +322,7 @@ def command(tmp_path, capsys, monkeypatch):
         assert run(["ensemble", "forecast", *given, *options.split()]) == code
         captured = capsys.readouterr()
         if code:
-            assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("certus: ")
+            assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("smoothcert: ")
             return captured.err
         return json.loads(captured.out) if "--json" in words else captured.out
 

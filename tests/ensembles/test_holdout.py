@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from certus.classifiers import ensemble
-from certus.data import load
-from certus.ensembles.holdout import fitted_on, marks, noisy_accuracy, record, refuse_used
-from certus.errors import DataError, OptionError
-from certus.noise.gaussian import Gaussian
+from smoothcert.classifiers import ensemble
+from smoothcert.data import load
+from smoothcert.ensembles.holdout import fitted_on, marks, noisy_accuracy, record, refuse_used
+from smoothcert.errors import DataError, OptionError
+from smoothcert.noise.gaussian import Gaussian
 
 
 def write(path, x, seed=0):

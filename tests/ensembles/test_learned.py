@@ -7,10 +7,10 @@ import pytest
 import torch
 from ensemble_cases import inputs_of
 
-from certus.ensembles.weights._simplex import mixture, mixture_gap, mixture_loss
-from certus.ensembles.weights.learned import Learned
-from certus.errors import DataError, ModelError, OptionError
-from certus.noise.gaussian import Gaussian
+from smoothcert.ensembles.weights._simplex import mixture, mixture_gap, mixture_loss
+from smoothcert.ensembles.weights.learned import Learned
+from smoothcert.errors import DataError, ModelError, OptionError
+from smoothcert.noise.gaussian import Gaussian
 
 
 def quiet(rows):

@@ -8,14 +8,14 @@ import torch
 from ensemble_cases import inputs_of, linear_network
 from scipy.optimize import minimize
 
-from certus.classifiers.module import Module
-from certus.contracts import Stream
-from certus.ensembles.soft_vote import SoftVote
-from certus.ensembles.weights._perturb import has_parameters, perturbed
-from certus.ensembles.weights._simplex import gap, quadratic
-from certus.ensembles.weights.optimal import FLOOR, Moments, Optimal, by_kind, objective
-from certus.errors import DataError, ModelError, OptionError
-from certus.noise.gaussian import Gaussian
+from smoothcert.classifiers.module import Module
+from smoothcert.contracts import Stream
+from smoothcert.ensembles.soft_vote import SoftVote
+from smoothcert.ensembles.weights._perturb import has_parameters, perturbed
+from smoothcert.ensembles.weights._simplex import gap, quadratic
+from smoothcert.ensembles.weights.optimal import FLOOR, Moments, Optimal, by_kind, objective
+from smoothcert.errors import DataError, ModelError, OptionError
+from smoothcert.noise.gaussian import Gaussian
 
 
 def covariance(rng, k, rank):

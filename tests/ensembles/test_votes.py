@@ -8,20 +8,20 @@ import pytest
 import torch
 from torch import nn
 
-import certus
-from certus import catalog
-from certus.classifiers import ready, wrap
-from certus.classifiers.onnx import Onnx
-from certus.ensembles import Ensemble
-from certus.ensembles._vote import Vote
-from certus.ensembles.early_exit import EarlyExit
-from certus.ensembles.hard_vote import HardVote
-from certus.ensembles.k_consensus import KConsensus
-from certus.ensembles.max_margin import MaxMargin
-from certus.ensembles.soft_vote import SoftVote
-from certus.ensembles.softmax_vote import SoftmaxVote
-from certus.ensembles.weighted_vote import WeightedVote
-from certus.errors import ModelError, OptionError
+import smoothcert
+from smoothcert import catalog
+from smoothcert.classifiers import ready, wrap
+from smoothcert.classifiers.onnx import Onnx
+from smoothcert.ensembles import Ensemble
+from smoothcert.ensembles._vote import Vote
+from smoothcert.ensembles.early_exit import EarlyExit
+from smoothcert.ensembles.hard_vote import HardVote
+from smoothcert.ensembles.k_consensus import KConsensus
+from smoothcert.ensembles.max_margin import MaxMargin
+from smoothcert.ensembles.soft_vote import SoftVote
+from smoothcert.ensembles.softmax_vote import SoftmaxVote
+from smoothcert.ensembles.weighted_vote import WeightedVote
+from smoothcert.errors import ModelError, OptionError
 
 CLASSES = 4
 
@@ -275,15 +275,15 @@ def test_nested():
 def test_ensemble_is_public_and_takes_what_wrap_takes():
     torch.manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).eval()
-    together = certus.Ensemble([network, lambda x: network(x).detach().numpy(), certus.Ensemble([network])])
+    together = smoothcert.Ensemble([network, lambda x: network(x).detach().numpy(), smoothcert.Ensemble([network])])
     x = torch.rand(5, 1, 4, 4)
     with torch.no_grad():
         assert torch.allclose(together(x), network(x), atol=1e-6)
-    smoothed = certus.Smoothed(certus.Ensemble([network, network], consensus=1), certus.Gaussian(0.25))
-    alone = certus.Smoothed(network, certus.Gaussian(0.25))
+    smoothed = smoothcert.Smoothed(smoothcert.Ensemble([network, network], consensus=1), smoothcert.Gaussian(0.25))
+    alone = smoothcert.Smoothed(network, smoothcert.Gaussian(0.25))
     assert smoothed.certify(x[0], n=1000).radius == alone.certify(x[0], n=1000).radius
     with pytest.raises(ModelError, match="must be in eval mode"):
-        certus.Ensemble([nn.Linear(2, 2)])
+        smoothcert.Ensemble([nn.Linear(2, 2)])
 
 
 def test_short_names_and_weights():

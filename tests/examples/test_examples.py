@@ -17,7 +17,7 @@ SCRIPTS = sorted(FOLDER.glob("*.py"))
 def printed(tmp_path, monkeypatch, capsys):
     """Run a script as `python examples/NAME.py`, with an empty cache; what it printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path / "cache"))
 
     def run(name: str) -> str:
         monkeypatch.setattr(sys, "argv", [name])
@@ -67,5 +67,5 @@ def test_aces_tradeoff(printed):
 
 def test_compare_training(printed):
     text = printed("compare_training.py")
-    assert text.count("$ certus") == 6 and Path("certus-compare/report.html").exists()
+    assert text.count("$ smoothcert") == 6 and Path("smoothcert-compare/report.html").exists()
     assert "run-gaussian" in text and "run-consistency" in text

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scan_memory import streams
 
-from certus.memory import _basis, index
-from certus.memory._basis import slack
-from certus.memory._regions import distances
-from certus.memory.index import Ask, Balls, Index
-from certus.memory.rule import margin
+from smoothcert.memory import _basis, index
+from smoothcert.memory._basis import slack
+from smoothcert.memory._regions import distances
+from smoothcert.memory.index import Ask, Balls, Index
+from smoothcert.memory.rule import margin
 
 
 @pytest.fixture(autouse=True)

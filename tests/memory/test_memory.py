@@ -13,9 +13,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept, streams
 
-from certus.contracts import ABSTAIN, Certificate, Evidence
-from certus.errors import DataError, OptionError, RunError
-from certus.memory import Memory, Region, sqlite
+from smoothcert.contracts import ABSTAIN, Certificate, Evidence
+from smoothcert.errors import DataError, OptionError, RunError
+from smoothcert.memory import Memory, Region, sqlite
 
 
 def crowd(count, dim, seed=0, labels=3, largest=0.3):
@@ -47,7 +47,7 @@ def test_hundreds_of_regions_through_new_directions_and_trees(tmp_path, monkeypa
     """Directions are chosen at 16 and 128 regions here; two connections take turns."""
     monkeypatch.setattr(sqlite, "FIRST", 16)
     monkeypatch.setattr(sqlite, "AGAIN", 8)
-    monkeypatch.setattr("certus.memory.index.TAIL", 20)
+    monkeypatch.setattr("smoothcert.memory.index.TAIL", 20)
     monkeypatch.setattr(sqlite, "CHUNK", 50)
     scan = ScanMemory(dim, norm)
     offers = crowd(280, dim, largest=largest)

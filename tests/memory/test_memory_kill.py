@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from certus.memory import Memory, sqlite
+from smoothcert.memory import Memory, sqlite
 
 WORKERS, DIM = 4, 6
 
@@ -55,7 +55,7 @@ def assert_kept(folder):
 
 def kill(folder, kills, pause):
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["scipy.spatial", "certus.memory"])
+    context.set_forkserver_preload(["scipy.spatial", "smoothcert.memory"])
     Memory.create(folder / "m", "abc", "l2", (DIM,)).close()
     chance, seeds = random.Random(0), iter(range(10**6))
 

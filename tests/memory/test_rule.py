@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept, closer, run, streams
 
-from certus.contracts import ABSTAIN
-from certus.errors import RunError
-from certus.memory._regions import distances
-from certus.memory.rule import Near, Verdict, find_home, margin, settle
+from smoothcert.contracts import ABSTAIN
+from smoothcert.errors import RunError
+from smoothcert.memory._regions import distances
+from smoothcert.memory.rule import Near, Verdict, find_home, margin, settle
 
 U = Fraction(1, 2**53)
 relaxed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -8,9 +8,9 @@ import sqlite3
 import numpy as np
 import pytest
 
-import certus.memory
-from certus.errors import OutputError, RunError
-from certus.memory import Memory, _file
+import smoothcert.memory
+from smoothcert.errors import OutputError, RunError
+from smoothcert.memory import Memory, _file
 
 
 def point(*values):
@@ -40,13 +40,13 @@ def test_what_is_no_memory_is_refused_in_one_line(tmp_path, frozen):
     with pytest.raises(RunError, match="there is no such file"):
         Memory.open(tmp_path, frozen)
     (tmp_path / "text").write_text("label,radius\n" * 400)
-    with pytest.raises(RunError, match="text must be a memory of certus; got: file is not a database"):
+    with pytest.raises(RunError, match="text must be a memory of smoothcert; got: file is not a database"):
         Memory.open(tmp_path / "text", frozen)
     (tmp_path / "empty").touch()
-    with pytest.raises(RunError, match="empty must be a memory of certus; got another database"):
+    with pytest.raises(RunError, match="empty must be a memory of smoothcert; got another database"):
         Memory.open(tmp_path / "empty", frozen)
     change(tmp_path / "other", "CREATE TABLE regions (id INTEGER)")
-    with pytest.raises(RunError, match="other must be a memory of certus; got another database"):
+    with pytest.raises(RunError, match="other must be a memory of smoothcert; got another database"):
         Memory.open(tmp_path / "other", frozen)
 
 
@@ -154,8 +154,8 @@ def test_a_full_disk_costs_what_does_not_fit_and_nothing_else(tmp_path):
 
 def test_an_error_half_way_leaves_the_file_and_the_index_as_they_were(path, monkeypatch):
     memory = Memory.open(path)
-    calls = iter([certus.memory.settle] * 2)
-    monkeypatch.setattr(certus.memory, "settle", lambda *offer: next(calls)(*offer))
+    calls = iter([smoothcert.memory.settle] * 2)
+    monkeypatch.setattr(smoothcert.memory, "settle", lambda *offer: next(calls)(*offer))
     with pytest.raises(StopIteration):
         memory._admit_all([(point(number, 9), 0, 0.25) for number in range(3)])
     assert memory.query(point(0, 9)) is None and len(memory) == 3 and memory.query(point(1, 0)).number == 2

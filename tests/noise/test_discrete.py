@@ -11,10 +11,10 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from certus.contracts import Stream
-from certus.errors import OptionError
-from certus.noise._regions import above, levels, needed
-from certus.noise.discrete import MOST, WORD, Discrete
+from smoothcert.contracts import Stream
+from smoothcert.errors import OptionError
+from smoothcert.noise._regions import above, levels, needed
+from smoothcert.noise.discrete import MOST, WORD, Discrete
 
 HALF = Fraction(1, 2)
 # (stay, other, others): a = stay/(stay + others·other).

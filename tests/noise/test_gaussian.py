@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from certus.contracts import Stream
-from certus.errors import OptionError
-from certus.noise.gaussian import Gaussian
+from smoothcert.contracts import Stream
+from smoothcert.errors import OptionError
+from smoothcert.noise.gaussian import Gaussian
 
 SHAPES = [(1,), (2,), (3,), (17,), (8, 8), (1, 28, 28), (3, 32, 32), (3, 33, 31)]
 

@@ -13,12 +13,12 @@ from low_bits import coarse
 from scipy.special import ndtr, ndtri
 from scipy.stats import chisquare
 
-from certus.contracts import ABSTAIN, Stream
-from certus.errors import DataError, OptionError
-from certus.noise import gaussian_grid
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid, _drawn, _sampler, lower_tail
-from certus.smoothed import Smoothed
+from smoothcert.contracts import ABSTAIN, Stream
+from smoothcert.errors import DataError, OptionError
+from smoothcert.noise import gaussian_grid
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid, _drawn, _sampler, lower_tail
+from smoothcert.smoothed import Smoothed
 
 SIGMAS = [0.004, 0.12, 0.25, 1.0]
 

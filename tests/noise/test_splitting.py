@@ -11,10 +11,10 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from certus.bounds import MARGIN
-from certus.contracts import EVERY, Stream
-from certus.errors import DataError, OptionError
-from certus.noise.splitting import Splitting
+from smoothcert.bounds import MARGIN
+from smoothcert.contracts import EVERY, Stream
+from smoothcert.errors import DataError, OptionError
+from smoothcert.noise.splitting import Splitting
 
 HALF = Fraction(1, 2)
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from certus.contracts import Stream
-from certus.errors import OptionError
-from certus.noise.uniform import Uniform
+from smoothcert.contracts import Stream
+from smoothcert.errors import OptionError
+from smoothcert.noise.uniform import Uniform
 
 HALF = Fraction(1, 2)
 LAM = Fraction(3, 4)

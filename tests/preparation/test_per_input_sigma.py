@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from certus.contracts import Stream
-from certus.errors import OptionError
-from certus.noise.discrete import Discrete
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.noise.uniform import Uniform
-from certus.preparation.per_input_sigma import PerInputSigma
-from certus.sigma_ascent import estimate
+from smoothcert.contracts import Stream
+from smoothcert.errors import OptionError
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.noise.uniform import Uniform
+from smoothcert.preparation.per_input_sigma import PerInputSigma
+from smoothcert.sigma_ascent import estimate
 
 CENTRE = torch.full((1, 4, 4), 0.5)
 

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.signal import convolve2d
 from scipy.special import ndtri
 
-from certus.ballots import BINS
-from certus.classifiers.bundle import Bundle
-from certus.contracts import Source
-from certus.noise.gaussian import Gaussian
+from smoothcert.ballots import BINS
+from smoothcert.classifiers.bundle import Bundle
+from smoothcert.contracts import Source
+from smoothcert.noise.gaussian import Gaussian
 
 SIGMA = 0.5
 NOISE = Gaussian(SIGMA)

@@ -9,11 +9,11 @@ from compositions import NETWORK_SOURCE as NETWORK
 from compositions import SIGMA, cells, clean, joint, one_column, played, truth, two_columns
 from scipy.special import ndtri
 
-from certus.bounds import lower_bound, tie_p_value
-from certus.contracts import ABSTAIN
-from certus.errors import ModelError, OptionError
-from certus.procedures.aces import Aces
-from certus.procedures.aces_predict import AcesPredict
+from smoothcert.bounds import lower_bound, tie_p_value
+from smoothcert.contracts import ABSTAIN
+from smoothcert.errors import ModelError, OptionError
+from smoothcert.procedures.aces import Aces
+from smoothcert.procedures.aces_predict import AcesPredict
 
 N0, N, LOOK, ALPHA = 10, 200, 50, 0.02
 
@@ -207,8 +207,8 @@ def test_settings_that_cannot_work_are_refused(make, message):
 
 
 def test_one_network_is_not_a_composition():
-    from certus.contracts import Source
-    from certus.noise.gaussian import Gaussian
+    from smoothcert.contracts import Source
+    from smoothcert.noise.gaussian import Gaussian
 
     with pytest.raises(ModelError, match="the model must be a composition of several networks; got one network"):
         next(Aces()(Source(lambda x: x, Gaussian(0.5)), 4))

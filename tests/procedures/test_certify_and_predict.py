@@ -7,13 +7,13 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from certus.bounds import lower_bound, tie_p_value
-from certus.contracts import ABSTAIN, Source
-from certus.errors import OptionError
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.procedures.predict import Predict
-from certus.sampling.fixed import Fixed
+from smoothcert.bounds import lower_bound, tie_p_value
+from smoothcert.contracts import ABSTAIN, Source
+from smoothcert.errors import OptionError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.procedures.predict import Predict
+from smoothcert.sampling.fixed import Fixed
 
 SOURCE = Source(lambda x: x, Gaussian(0.5))
 

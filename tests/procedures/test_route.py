@@ -10,15 +10,15 @@ from compositions import clean, played, source
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from certus.bounds import lower_bound
-from certus.contracts import ABSTAIN
-from certus.errors import ModelError, OptionError
-from certus.noise.uniform import Uniform
-from certus.procedures.route import Route
-from certus.procedures.route_predict import RoutePredict
-from certus.sampling.exhaustive import Exhaustive
-from certus.sampling.fixed import Fixed
-from certus.sampling.spending import Spending
+from smoothcert.bounds import lower_bound
+from smoothcert.contracts import ABSTAIN
+from smoothcert.errors import ModelError, OptionError
+from smoothcert.noise.uniform import Uniform
+from smoothcert.procedures.route import Route
+from smoothcert.procedures.route_predict import RoutePredict
+from smoothcert.sampling.exhaustive import Exhaustive
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.spending import Spending
 
 N0, N, ALPHA = 10, 200, 0.02
 SIGMAS = {"branch 0": 0.25, "branch 1": 1.0, "select": 0.5}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certus.contracts import ABSTAIN
-from certus.report.aces import lines
-from certus.report.aces_frontier import choices, point, round_numbers, unbeaten, verdict
-from certus.runs.combine import Verdicts
-from certus.runs.components import Parts, Single
+from smoothcert.contracts import ABSTAIN
+from smoothcert.report.aces import lines
+from smoothcert.report.aces_frontier import choices, point, round_numbers, unbeaten, verdict
+from smoothcert.runs.combine import Verdicts
+from smoothcert.runs.components import Parts, Single
 
 LABELS = np.array([0, 0, 1, 1])
 

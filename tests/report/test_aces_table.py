@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certus.contracts import ABSTAIN
-from certus.errors import OptionError
-from certus.report.aces import as_json, latex, lines, markdown, note, rows, text, theta_for
-from certus.runs.combine import Verdicts, composed
-from certus.runs.components import Parts
+from smoothcert.contracts import ABSTAIN
+from smoothcert.errors import OptionError
+from smoothcert.report.aces import as_json, latex, lines, markdown, note, rows, text, theta_for
+from smoothcert.runs.combine import Verdicts, composed
+from smoothcert.runs.components import Parts
 
 LABELS = np.array([0, 1, 2, 1])
 CORE = np.array([0, 1, 0, 2])

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certus.cli.main import run
-from certus.data import load as load_data
-from certus.report import certificate as words
-from certus.runs.certificate import document
-from certus.runs.rows import Settled
+from smoothcert.cli.main import run
+from smoothcert.data import load as load_data
+from smoothcert.report import certificate as words
+from smoothcert.runs.certificate import document
+from smoothcert.runs.rows import Settled
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_the_page_is_whole(place: Path, tmp_path: Path, capsys: pytest.CaptureFi
     page = tmp_path / "c.html"
     assert run(["certificate", str(place / "run"), "2", "--html", str(page)]) == 0
     captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.strip().endswith(f"certus: wrote {page}")
+    assert captured.out == "" and captured.err.strip().endswith(f"smoothcert: wrote {page}")
     text = page.read_text()
     seen = Seen()
     seen.feed(text)

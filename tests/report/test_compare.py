@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from made_runs import ABSTAINED, WRONG, log, record, stored
 
-from certus.cli.main import run
-from certus.errors import OptionError, RunError
-from certus.report import _compare_words, _layout
-from certus.report.compare import compare, too_low
-from certus.runs.rows import Record
+from smoothcert.cli.main import run
+from smoothcert.errors import OptionError, RunError
+from smoothcert.report import _compare_words, _layout
+from smoothcert.report.compare import compare, too_low
+from smoothcert.runs.rows import Record
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "locuslab" / "certify"
 OURS: dict[str, Any] = {}
@@ -136,7 +136,8 @@ def test_the_command_tells_and_fails_below(pair: tuple[str, str], capsys: pytest
     assert run(["compare", *pair, "--tables", "md", "--fail-below", "0.5=-0.1"]) == 1
     captured = capsys.readouterr()
     assert (
-        captured.err == "certus: new is below old.tsv: certified accuracy at 0.5 changed by −0.200, allowed is −0.1\n"
+        captured.err
+        == "smoothcert: new is below old.tsv: certified accuracy at 0.5 changed by −0.200, allowed is −0.1\n"
     )
     assert "| % at 0.5 | 20.0 | 0.0 | −20.0 |" in captured.out
 
@@ -147,7 +148,7 @@ def test_the_command_tells_and_fails_below(pair: tuple[str, str], capsys: pytest
 def test_limits_that_are_none_are_one_line(limit: str, pair: tuple[str, str], capsys: Any) -> None:
     assert run(["compare", *pair, f"--fail-below={limit}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("certus: --fail-below must be acr, accuracy or radii")
+    assert line.startswith("smoothcert: --fail-below must be acr, accuracy or radii")
 
 
 def test_published_logs_have_the_right_signs_and_other_data_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certus.report.curve_panel import MOST, curve, panel, places, upper
-from certus.report.metrics import certified_accuracy, default_radii, envelope
-from certus.report.tables import percent
-from certus.runs.rows import Record, Row
+from smoothcert.report.curve_panel import MOST, curve, panel, places, upper
+from smoothcert.report.metrics import certified_accuracy, default_radii, envelope
+from smoothcert.report.tables import percent
+from smoothcert.runs.rows import Record, Row
 
 
 def record(name: str, seed: int, number: int = 60) -> Record:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from certus.report import draw_plots, plots
-from certus.report.draws import Spread, saving, spread
-from certus.report.economy import factor
-from certus.runs.rows import Record, Row
+from smoothcert.report import draw_plots, plots
+from smoothcert.report.draws import Spread, saving, spread
+from smoothcert.report.economy import factor
+from smoothcert.runs.rows import Record, Row
 
 
 def record(name: str, sampling: dict[str, Any], draws: list[int], seconds: float | None = 1.0, **other: Any) -> Record:

@@ -11,18 +11,18 @@ import small_run
 import typer
 from test_page import Shape
 
-from certus.classifiers import load
-from certus.cli import report
-from certus.procedures.certify import Certify
-from certus.recipe import Recipe, describe
-from certus.report.html import page
-from certus.runs.certify import carry_out
-from certus.runs.store import read
-from certus.sampling.fixed import Fixed
-from certus.sampling.pilot import Pilot
-from certus.sampling.runner_up import RunnerUp
-from certus.sampling.spending import Spending
-from certus.sampling.staged import Staged
+from smoothcert.classifiers import load
+from smoothcert.cli import report
+from smoothcert.procedures.certify import Certify
+from smoothcert.recipe import Recipe, describe
+from smoothcert.report.html import page
+from smoothcert.runs.certify import carry_out
+from smoothcert.runs.store import read
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.pilot import Pilot
+from smoothcert.sampling.runner_up import RunnerUp
+from smoothcert.sampling.spending import Spending
+from smoothcert.sampling.staged import Staged
 
 RUNS: dict[str, Certify] = {
     "fixed": Certify(50, Fixed(2_000, 0.01)),
@@ -51,17 +51,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _tables_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path))
 
 
-def certus(*arguments: object) -> None:
+def smoothcert(*arguments: object) -> None:
     app = typer.Typer()
     app.command()(report.command)
     app([str(argument) for argument in arguments], standalone_mode=False)
 
 
 def test_json_has_every_figure(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    certus(*(runs / name for name in RUNS), "--json")
+    smoothcert(*(runs / name for name in RUNS), "--json")
     told = {run["name"]: run for run in json.loads(capsys.readouterr().out)}
     assert told["fixed"]["draws"]["total"] == 12 * 2_050 and told["fixed"]["saving"] is None
     for name in ("staged", "curve", "leader", "labels"):
@@ -83,11 +83,11 @@ def test_json_has_every_figure(runs: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_terminal_shows_draws_where_they_differ(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    certus(runs / "staged", runs / "runner")
+    smoothcert(runs / "staged", runs / "runner")
     out = " ".join(capsys.readouterr().out.split())
     assert "SampleRF of staged is against n = 100,000 and n0 = 50 for each input" in out and "TimeRF" not in out
     assert "runner: mean radius" in out and "with the plain bound at the same alpha" in out
-    certus(runs / "fixed")
+    smoothcert(runs / "fixed")
     assert "SampleRF" not in capsys.readouterr().out
 
 

@@ -14,21 +14,21 @@ import small_run
 from scipy.stats import binom
 from test_page import Shape
 
-from certus.bounds import lower_bound
-from certus.cli.main import run
-from certus.contracts import Answer
-from certus.noise.gaussian import Gaussian
-from certus.noise.uniform import Uniform
-from certus.report import _ensemble_words, ensemble_plots, plots, tables
-from certus.report._ensemble_json import as_json
-from certus.report._family import Family, difference
-from certus.report._more_draws import expected_radius, reaching, with_draws
-from certus.report._paired import Estimate, resampled
-from certus.report.ensemble import Comparison, compare
-from certus.report.html import page
-from certus.report.metrics import Share, envelope, figures
-from certus.runs.rows import Record, Row
-from certus.sampling.fixed import Fixed
+from smoothcert.bounds import lower_bound
+from smoothcert.cli.main import run
+from smoothcert.contracts import Answer
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.uniform import Uniform
+from smoothcert.report import _ensemble_words, ensemble_plots, plots, tables
+from smoothcert.report._ensemble_json import as_json
+from smoothcert.report._family import Family, difference
+from smoothcert.report._more_draws import expected_radius, reaching, with_draws
+from smoothcert.report._paired import Estimate, resampled
+from smoothcert.report.ensemble import Comparison, compare
+from smoothcert.report.html import page
+from smoothcert.report.metrics import Share, envelope, figures
+from smoothcert.runs.rows import Record, Row
+from smoothcert.sampling.fixed import Fixed
 
 RADII = [0.0, 0.25, 0.5]
 
@@ -366,7 +366,7 @@ def test_the_page_shows_it_and_stays_well_formed(here: Path, capsys: pytest.Capt
 def test_other_questions_are_refused_with_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "run-abc", "short", "b", "--html", "s.html"]) == 0
     out, err = capsys.readouterr()
-    assert "certus: not compared with run-abc: short (sampling: n 300 ≠ 500)\n" in err and "gain over" not in out
+    assert "smoothcert: not compared with run-abc: short (sampling: n 300 ≠ 500)\n" in err and "gain over" not in out
     assert "Not compared with run-abc: short" in Shape((here / "s.html").read_text()).text
     assert run(["report", "run-abc", "short", "b", "--ensemble", "run-abc"]) == 2
     assert (

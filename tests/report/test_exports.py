@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from made_runs import ABSTAINED, WRONG, log, record, stored
 
-from certus.cli.main import run
-from certus.errors import RunError
-from certus.report.model_index import block
-from certus.report.scalars import scalars, write_scalars
+from smoothcert.cli.main import run
+from smoothcert.errors import RunError
+from smoothcert.report.model_index import block
+from smoothcert.report.scalars import scalars, write_scalars
 
 RUN = record("a", [0.1, 0.6, WRONG, ABSTAINED], {"data": "/data/my pictures", "model": "models/net: v1"})
 
@@ -49,10 +49,10 @@ def test_a_log_does_not_say_enough_for_a_card() -> None:
 
 def test_scalars_are_the_figures_and_the_curve() -> None:
     told = scalars(RUN)
-    alone = {name: value for name, step, value in told if name != "certus/certified_accuracy"}
-    assert alone["certus/accuracy"] == 0.5 and alone["certus/abstained"] == 0.25
-    assert alone["certus/acr"] == pytest.approx(0.175) and alone["certus/draws_an_input"] == 100
-    curve = {step: value for name, step, value in told if name == "certus/certified_accuracy"}
+    alone = {name: value for name, step, value in told if name != "smoothcert/certified_accuracy"}
+    assert alone["smoothcert/accuracy"] == 0.5 and alone["smoothcert/abstained"] == 0.25
+    assert alone["smoothcert/acr"] == pytest.approx(0.175) and alone["smoothcert/draws_an_input"] == 100
+    curve = {step: value for name, step, value in told if name == "smoothcert/certified_accuracy"}
     assert curve[0] == 0.5 and curve[99] == 0.5 and curve[102] == 0.25 and curve[600] == 0.25
     assert max(curve) > 600 and curve[max(curve)] == 0.0
 
@@ -60,7 +60,7 @@ def test_scalars_are_the_figures_and_the_curve() -> None:
 def test_predictions_have_no_curve_and_known_radii_only_their_own() -> None:
     assert all(step == 0 for _, step, _ in scalars(replace(RUN, kind="predict")))
     known = record("a", [0.5, WRONG], {"sampling": {"name": "spending", "radii": [0.25, 0.5], "alpha": 0.001}})
-    curve = {step: value for name, step, value in scalars(known) if name == "certus/certified_accuracy"}
+    curve = {step: value for name, step, value in scalars(known) if name == "smoothcert/certified_accuracy"}
     assert curve == {250: 0.5, 500: 0.5}
 
 
@@ -69,8 +69,8 @@ def test_tensorboard_reads_them(tmp_path: Path) -> None:
     path = write_scalars(RUN, tmp_path / "board")
     assert list((tmp_path / "board").iterdir()) == [path]
     events = reader.EventAccumulator(str(path)).Reload()
-    assert events.Scalars("certus/acr")[0].value == pytest.approx(0.175)
-    assert [event.step for event in events.Scalars("certus/certified_accuracy")][:3] == [0, 3, 6]
+    assert events.Scalars("smoothcert/acr")[0].value == pytest.approx(0.175)
+    assert [event.step for event in events.Scalars("smoothcert/certified_accuracy")][:3] == [0, 3, 6]
 
 
 @pytest.mark.parametrize("to", ["cohen", "tsv", "csv", "parquet", "tensorboard", "hf"])
@@ -85,7 +85,7 @@ def test_every_format_is_written_by_the_command(to: str, tmp_path: Path, capsys:
 
 
 def test_a_log_goes_both_ways(tmp_path: Path) -> None:
-    from certus.runs.exchange import read_log
+    from smoothcert.runs.exchange import read_log
 
     path = log(tmp_path / "a.tsv", [0.125, 0.5, WRONG, ABSTAINED])
     assert run(["export", str(path), "--to", "tsv", "--full", "--out", str(tmp_path / "b.tsv"), "-q"]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certus.report.forecast_plots import normal, of_few
+from smoothcert.report.forecast_plots import normal, of_few
 
 
 @pytest.mark.parametrize("members", [4, 5, 12])

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from certus.bounds import lower_bound, upper_bound
-from certus.contracts import Answer, Evidence
-from certus.noise.gaussian import Gaussian
-from certus.report.gain import gain
-from certus.report.metrics import Share
-from certus.runs.rows import Record, Row
+from smoothcert.bounds import lower_bound, upper_bound
+from smoothcert.contracts import Answer, Evidence
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.report.gain import gain
+from smoothcert.report.metrics import Share
+from smoothcert.runs.rows import Record, Row
 
 NOISE = Gaussian(0.5)
 VOTES = (

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certus.contracts import Answer, Stream
-from certus.data import load
-from certus.noise.gaussian import Gaussian
-from certus.report.gallery import chosen, galleries, votes
-from certus.report.listing import outcome
-from certus.report.pictures import SIDE, album, uri
-from certus.runs.rows import Record, Row
+from smoothcert.contracts import Answer, Stream
+from smoothcert.data import load
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.report.gallery import chosen, galleries, votes
+from smoothcert.report.listing import outcome
+from smoothcert.report.pictures import SIDE, album, uri
+from smoothcert.runs.rows import Record, Row
 
 VOTES = (
     Answer("guess", 9, ((9, 0, 0, 0),)),
@@ -119,7 +119,7 @@ def test_an_input_with_its_own_level_is_shown_at_that_level(tmp_path: Path) -> N
 def test_other_data_are_not_shown(tmp_path: Path) -> None:
     record = run(tmp_path)
     np.savez(tmp_path / "data.npz", x=np.zeros((6, 3, 4, 4), dtype=np.float32), y=np.zeros(6, dtype=np.int64))
-    from certus.report import pictures
+    from smoothcert.report import pictures
 
     pictures._inputs.cache_clear()
     (found,) = galleries([record])
@@ -139,9 +139,9 @@ def test_a_log_has_no_gallery_and_flat_inputs_no_pictures(tmp_path: Path) -> Non
 
 
 def test_data_that_take_minutes_to_check_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("certus.report.pictures.LARGEST", 3 * 48 - 1)
+    monkeypatch.setattr("smoothcert.report.pictures.LARGEST", 3 * 48 - 1)
     assert "too many inputs" in str(album(run(tmp_path)))
-    monkeypatch.setattr("certus.report.pictures.LARGEST", 3 * 48)
+    monkeypatch.setattr("smoothcert.report.pictures.LARGEST", 3 * 48)
     assert not isinstance(album(run(tmp_path)), str)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from made_runs import WRONG, stored
 
-from certus.cli.main import run
-from certus.errors import RunError
-from certus.report.history import as_json, history, table
-from certus.report.history_plots import figure
+from smoothcert.cli.main import run
+from smoothcert.errors import RunError
+from smoothcert.report.history import as_json, history, table
+from smoothcert.report.history_plots import figure
 
 
 @pytest.fixture

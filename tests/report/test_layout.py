@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from certus.report import _layout
-from certus.report._layout import Column, Table, plain, transposed
+from smoothcert.report import _layout
+from smoothcert.report._layout import Column, Table, plain, transposed
 
 TABLE = Table(
     "run",

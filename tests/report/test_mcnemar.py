@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from certus.report import _mcnemar
-from certus.report.metrics import LEVEL, Interval
+from smoothcert.report import _mcnemar
+from smoothcert.report.metrics import LEVEL, Interval
 
 SMALL = 9  # inputs: 55 outcomes
 

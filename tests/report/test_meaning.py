@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from certus.report.meaning import does_not_say, says
-from certus.runs.rows import Record, Row, Settled
+from smoothcert.report.meaning import does_not_say, says
+from smoothcert.runs.rows import Record, Row, Settled
 
 GAUSSIAN = {"name": "gaussian", "sigma": 0.25}
 

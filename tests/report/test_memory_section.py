@@ -8,12 +8,12 @@ import memory_run
 import numpy as np
 import pytest
 
-from certus.report.metrics import certified_accuracy, figures
-from certus.report.sections import memory_figures
-from certus.report.sections.memory import section
-from certus.report.sections.memory_plots import _edges, curve_figure, level_figure
-from certus.runs.certify import carry_out
-from certus.runs.store import read
+from smoothcert.report.metrics import certified_accuracy, figures
+from smoothcert.report.sections import memory_figures
+from smoothcert.report.sections.memory import section
+from smoothcert.report.sections.memory_plots import _edges, curve_figure, level_figure
+from smoothcert.runs.certify import carry_out
+from smoothcert.runs.store import read
 
 RADII = (0.0, 0.05, 0.1)
 
@@ -21,7 +21,7 @@ RADII = (0.0, 0.05, 0.1)
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Fixed levels, own levels, own levels with a memory, and a frozen one, of the same inputs."""
-    from certus.classifiers import load
+    from smoothcert.classifiers import load
 
     folder = tmp_path_factory.mktemp("section")
     data = memory_run.write_data(folder / "data.npz")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from certus.errors import RunError
-from certus.report import metrics
-from certus.report.metrics import Share
-from certus.runs.exchange import read_log
-from certus.runs.rows import Record, Row
+from smoothcert.errors import RunError
+from smoothcert.report import metrics
+from smoothcert.report.metrics import Share
+from smoothcert.runs.exchange import read_log
+from smoothcert.runs.rows import Record, Row
 
 PUBLISHED = Path(__file__).parents[3] / "shared/reference/locuslab/certify/cifar10/resnet110/noise_0.25/test/sigma_0.25"
 ROWS = (

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from certus.noise.discrete import Discrete
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.noise.splitting import Splitting
-from certus.noise.uniform import Uniform
-from certus.recipe import describe
-from certus.report.noise_words import noise_words
-from certus.runs.rows import Record, Row
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.noise.splitting import Splitting
+from smoothcert.noise.uniform import Uniform
+from smoothcert.recipe import describe
+from smoothcert.report.noise_words import noise_words
+from smoothcert.runs.rows import Record, Row
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from certus.report.metrics import default_radii
-from certus.report.question import asked
-from certus.runs.rows import Record, Row
+from smoothcert.report.metrics import default_radii
+from smoothcert.report.question import asked
+from smoothcert.runs.rows import Record, Row
 
 
 def record(norm="l2", radius=2.0, **question):

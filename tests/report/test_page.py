@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from certus.errors import OutputError
-from certus.report.html import page, save
-from certus.report.intervals import span
-from certus.report.metrics import Interval
-from certus.runs.rows import Record, Row
+from smoothcert.errors import OutputError
+from smoothcert.report.html import page, save
+from smoothcert.report.intervals import span
+from smoothcert.report.metrics import Interval
+from smoothcert.runs.rows import Record, Row
 
 EVIL = '<script>alert("x")</script>'
 SETTINGS = {
@@ -22,7 +22,11 @@ SETTINGS = {
         "noise": {"name": "gaussian", "sigma": 0.25},
         "sampling": {"name": "fixed", "n": 1000, "alpha": 0.001},
     },
-    "means": {"command": "certus certify 'm & n' --sigma 0.25", "versions": {"torch": "2.13.0"}, "notes": ("a", "b")},
+    "means": {
+        "command": "smoothcert certify 'm & n' --sigma 0.25",
+        "versions": {"torch": "2.13.0"},
+        "notes": ("a", "b"),
+    },
 }
 ROWS = (
     Row(0, 1, 1, 0.51239, 1100, 1.0, 1, 0.97),
@@ -130,7 +134,7 @@ def test_the_page_says_what_the_certificate_does_not() -> None:
 def test_settings_hashes_versions_and_the_command_are_there_and_escaped() -> None:
     text = page([RECORD])
     words = Shape(text).text
-    for value in ("ab" * 32, "gaussian", "1000", "2.13.0", "a, b", "certus certify 'm & n' --sigma 0.25", EVIL):
+    for value in ("ab" * 32, "gaussian", "1000", "2.13.0", "a, b", "smoothcert certify 'm & n' --sigma 0.25", EVIL):
         assert value in words
     assert EVIL not in text
 

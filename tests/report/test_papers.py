@@ -8,13 +8,13 @@ import pytest
 import small_run
 from made_runs import WRONG, record, stored
 
-from certus.cli.main import run
-from certus.errors import RunError
-from certus.report import _layout
-from certus.report._family import Family
-from certus.report._papers import default_radii, table
-from certus.report.ensemble import compare
-from certus.runs.rows import Record
+from smoothcert.cli.main import run
+from smoothcert.errors import RunError
+from smoothcert.report import _layout
+from smoothcert.report._family import Family
+from smoothcert.report._papers import default_radii, table
+from smoothcert.report.ensemble import compare
+from smoothcert.runs.rows import Record
 
 RADII = [0.0, 0.25, 0.5]
 A = record("gaussian", [0.1, 0.3, 0.6, WRONG], {})

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from certus.report import metrics, plots, tables
-from certus.report.html import page
-from certus.report.metrics import Share
-from certus.report.question import Asked, asked, warning
-from certus.runs.rows import Record, Row
+from smoothcert.report import metrics, plots, tables
+from smoothcert.report.html import page
+from smoothcert.report.metrics import Share
+from smoothcert.report.question import Asked, asked, warning
+from smoothcert.runs.rows import Record, Row
 
 
 def record(name: str, radii: list[float] | None, against: str = "guess", *proven: float) -> Record:

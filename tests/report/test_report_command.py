@@ -1,4 +1,4 @@
-"""`certus report` and `certus export` as a user calls them."""
+"""`smoothcert report` and `smoothcert export` as a user calls them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from certus.cli import export, report
-from certus.errors import CertusError, OptionError, RunError
+from smoothcert.cli import export, report
+from smoothcert.errors import OptionError, RunError, SmoothcertError
 
 app = typer.Typer()
 app.command("report")(report.command)
@@ -18,7 +18,7 @@ app.command("export")(export.command)
 HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
 
 
-def certus(*arguments: object) -> None:
+def smoothcert(*arguments: object) -> None:
     app([str(argument) for argument in arguments], standalone_mode=False)
 
 
@@ -31,10 +31,10 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_json_of_one_run_is_an_object_and_of_several_a_list(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    certus("report", log, "--json")
+    smoothcert("report", log, "--json")
     one = json.loads(capsys.readouterr().out)
     assert one["certified_accuracy"] == {"0": 0.5, "0.25": 0.5, "0.5": 0.5}
-    certus("report", log, log, "--json", "--names", "x, y", "--radii", "1,0,0.60,0")
+    smoothcert("report", log, log, "--json", "--names", "x, y", "--radii", "1,0,0.60,0")
     several = json.loads(capsys.readouterr().out)
     assert [run["name"] for run in several] == ["x", "y"]
     assert several[0]["certified_accuracy"] == {"0": 0.5, "0.6": 0.5, "1": 0.0}
@@ -43,23 +43,23 @@ def test_json_of_one_run_is_an_object_and_of_several_a_list(log: Path, capsys: p
 def test_the_table_goes_to_stdout_and_news_of_files_does_not(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    certus("report", log, "--html", tmp_path / "r.html", "--plot", tmp_path / "c.png")
+    smoothcert("report", log, "--html", tmp_path / "r.html", "--plot", tmp_path / "c.png")
     out, err = capsys.readouterr()
     assert "a.tsv" in out and "50.0" in out and "wrote" not in out
-    assert err.count("certus: wrote") == 3
+    assert err.count("smoothcert: wrote") == 3
     assert {path.name for path in tmp_path.iterdir()} == {"in", "r.html", "c.png", "c.svg"}
 
 
 @pytest.mark.parametrize(("layout", "mark"), [("md", "| :-- |"), ("latex", "\\toprule"), ("text", "───")])
 def test_layouts(layout: str, mark: str, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    certus("report", log, "--tables", layout)
+    smoothcert("report", log, "--tables", layout)
     assert mark in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("radii", ["", "a", "0,,1", "-1", "nan", "0,inf", "1;2"])
 def test_bad_radii_are_one_line(radii: str, log: Path) -> None:
     with pytest.raises(OptionError, match="--radii must be numbers ≥ 0") as caught:
-        certus("report", log, f"--radii={radii}")
+        smoothcert("report", log, f"--radii={radii}")
     assert "\n" not in str(caught.value)
 
 
@@ -84,8 +84,8 @@ def test_bad_options_are_one_line_and_print_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CertusError, match="must") as caught:
-        certus("report", log, *options)
+    with pytest.raises(SmoothcertError, match="must") as caught:
+        smoothcert("report", log, *options)
     assert said in str(caught.value) and "\n" not in str(caught.value)
     assert capsys.readouterr().out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
@@ -93,12 +93,12 @@ def test_bad_options_are_one_line_and_print_nothing(
 
 def test_missing_and_empty_runs_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="got nothing there"):
-        certus("report", tmp_path / "no")
+        smoothcert("report", tmp_path / "no")
     (tmp_path / "empty").write_text(HEADER)
     with pytest.raises(RunError, match="at least one input"):
-        certus("report", tmp_path / "empty")
+        smoothcert("report", tmp_path / "empty")
     with pytest.raises(RunError, match="at least one input"):
-        certus("export", tmp_path / "empty", "--out", tmp_path / "o")
+        smoothcert("export", tmp_path / "empty", "--out", tmp_path / "o")
 
 
 def test_equal_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -111,14 +111,14 @@ def test_equal_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
 def test_export_writes_a_log_that_reports_the_same(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    certus("export", log, "--to", "cohen", "--out", tmp_path / "b.tsv")
+    smoothcert("export", log, "--to", "cohen", "--out", tmp_path / "b.tsv")
     assert (tmp_path / "b.tsv").read_text() == HEADER + (
         "0\t1\t1\t0.600\t1\t0:00:01.000000\n1\t2\t-1\t0.000\t0\t0:00:02.000000\n"
     )
-    certus("export", log, "--full", "--out", tmp_path / "c.tsv")
+    smoothcert("export", log, "--full", "--out", tmp_path / "c.tsv")
     assert "\t0.6\t" in (tmp_path / "c.tsv").read_text()
     with pytest.raises(OptionError, match="--to must be one of cohen"):
-        certus("export", log, "--to", "xls", "--out", tmp_path / "d")
+        smoothcert("export", log, "--to", "xls", "--out", tmp_path / "d")
 
 
 def test_help_needs_nothing_heavy() -> None:
@@ -126,7 +126,7 @@ def test_help_needs_nothing_heavy() -> None:
     import sys
 
     code = (
-        "import sys; import certus.cli.report, certus.cli.export; "
+        "import sys; import smoothcert.cli.report, smoothcert.cli.export; "
         "print([m for m in ('numpy', 'scipy', 'matplotlib', 'jinja2', 'torch') if m in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

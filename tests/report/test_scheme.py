@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certus.contracts import Answer, Source
-from certus.noise.gaussian import Gaussian
-from certus.report import draw_plots
-from certus.report.course import courses, decisions
-from certus.report.expected import chain, curve, estimate, expected, logit
-from certus.report.metrics import Share
-from certus.report.scheme import Scheme, scheme
-from certus.runs.rows import Record, Row
-from certus.sampling._boundaries import Boundaries, Verdict, follow
-from certus.sampling._exact import profile
+from smoothcert.contracts import Answer, Source
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.report import draw_plots
+from smoothcert.report.course import courses, decisions
+from smoothcert.report.expected import chain, curve, estimate, expected, logit
+from smoothcert.report.metrics import Share
+from smoothcert.report.scheme import Scheme, scheme
+from smoothcert.runs.rows import Record, Row
+from smoothcert.sampling._boundaries import Boundaries, Verdict, follow
+from smoothcert.sampling._exact import profile
 
 NOISE = {"name": "gaussian", "sigma": 0.25}
 STAGED = {"name": "staged", "radii": [0.25], "alpha": 0.05, "beta": 0.05, "stages": [100, 1_000]}
@@ -28,7 +28,7 @@ P25, P50 = (Gaussian(0.25).need(radius, 0) for radius in (0.25, 0.5))  # Φ(1), 
 
 @pytest.fixture(autouse=True)
 def _tables_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path))
 
 
 def row(index: int, radius: float, *hits: tuple[int, int], low: float | None = None) -> Row:

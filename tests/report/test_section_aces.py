@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import small_run
 
-from certus.cli.main import run
-from certus.report import aces
-from certus.report.metrics import default_radii
-from certus.report.sections.aces import section
-from certus.runs.components import parts
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.report import aces
+from smoothcert.report.metrics import default_radii
+from smoothcert.report.sections.aces import section
+from smoothcert.runs.components import parts
+from smoothcert.runs.store import read
 
 DATA = "--n 400 --n0 20 --alpha 0.05"
 NETWORKS = "--certify switches:steep --core switches:core --sigma 0.25 --look 100"
@@ -100,7 +100,7 @@ def test_the_same_networks_on_other_inputs_are_hold_out(place):
     found = [cell for row in cells(last) for cell in row]
     assert found[0].endswith("%") and len(found) % 6 == 0
     by_demand = {row[0]: row for row in cells(last)}
-    from certus.report.aces import theta_for
+    from smoothcert.report.aces import theta_for
 
     held = parts(place / "other", None)
     for demand, row in by_demand.items():

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from certus.data import load
-from certus.norms import converted
-from certus.report.sections import norms
-from certus.report.sections.norms import dim_of, in_norm, section
-from certus.runs.rows import Record, Row
+from smoothcert.data import load
+from smoothcert.norms import converted
+from smoothcert.report.sections import norms
+from smoothcert.report.sections.norms import dim_of, in_norm, section
+from smoothcert.runs.rows import Record, Row
 
 RADII = (0.0, 0.1, 0.26, 0.9)  # the last one wrong
 

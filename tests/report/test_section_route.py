@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import small_run
 
-from certus.cli.main import run
-from certus.report.metrics import certified_accuracy
-from certus.report.route import rows, taken
-from certus.report.sections.route import section
-from certus.report.tables import percent
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.report.metrics import certified_accuracy
+from smoothcert.report.route import rows, taken
+from smoothcert.report.sections.route import section
+from smoothcert.report.tables import percent
+from smoothcert.runs.store import read
 
 FEW = "--data few.npz --n 400 --n0 20 --alpha 0.05"
 RADII = [0.0, 0.1, 0.25]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from certus.report import metrics, tables
-from certus.report.metrics import Figures, Share
-from certus.runs.rows import Record, Row
+from smoothcert.report import metrics, tables
+from smoothcert.report.metrics import Figures, Share
+from smoothcert.runs.rows import Record, Row
 
 RADII = [0.0, 0.25, 0.5]
 

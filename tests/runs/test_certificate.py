@@ -11,12 +11,12 @@ import linear
 import pytest
 import small_run
 
-from certus.classifiers import digest, load
-from certus.cli.main import run
-from certus.errors import RunError
-from certus.runs.certificate import check, document
-from certus.runs.document import read_document
-from certus.runs.store import read
+from smoothcert.classifiers import digest, load
+from smoothcert.cli.main import run
+from smoothcert.errors import RunError
+from smoothcert.runs.certificate import check, document
+from smoothcert.runs.document import read_document
+from smoothcert.runs.store import read
 
 INDEX = 5
 
@@ -94,8 +94,8 @@ def test_what_was_changed_is_found(name: str, made: dict[str, Any], checked) -> 
 
 def test_forged_votes_are_found_by_drawing_again(made: dict[str, Any], checked) -> None:
     """A forger who recomputes label, bound and radius from invented votes cannot invent the noise."""
-    from certus.noise.gaussian import Gaussian
-    from certus.procedures._compose import tested
+    from smoothcert.noise.gaussian import Gaussian
+    from smoothcert.procedures._compose import tested
 
     table = copy.deepcopy(made)
     label = table["answer"]["label"]
@@ -138,8 +138,8 @@ def damaged(made: dict[str, Any], *keys: Any, value: Any = None) -> str:
 
 def test_what_is_no_document_is_one_line(made: dict[str, Any], tmp_path: Path) -> None:
     texts = [
-        "", "{}", "[1]", "null", "hello", '"certus certificate 1"', json.dumps(made)[:-40],
-        damaged(made, "format", value="certus certificate 9"),
+        "", "{}", "[1]", "null", "hello", '"smoothcert certificate 1"', json.dumps(made)[:-40],
+        damaged(made, "format", value="smoothcert certificate 9"),
         *(damaged(made, key) for key in ("answer", "input", "certificate", "answers", "question")),
         damaged(made, "input", "values", value="!!!"),
         damaged(made, "input", "values", value="AAAA"),

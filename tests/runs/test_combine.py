@@ -10,16 +10,16 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from certus.ballots import BINS
-from certus.bounds import lower_bound, lower_bounds, tie_p_value, tie_p_values
-from certus.contracts import ABSTAIN, Answer
-from certus.noise.gaussian import Gaussian
-from certus.noise.uniform import Uniform
-from certus.procedures.aces import Aces
-from certus.procedures.aces_predict import AcesPredict
-from certus.runs._packed import row_of, values
-from certus.runs.combine import Tally, composed, median_bin, of_classes, of_selection
-from certus.runs.rows import Row
+from smoothcert.ballots import BINS
+from smoothcert.bounds import lower_bound, lower_bounds, tie_p_value, tie_p_values
+from smoothcert.contracts import ABSTAIN, Answer
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.uniform import Uniform
+from smoothcert.procedures.aces import Aces
+from smoothcert.procedures.aces_predict import AcesPredict
+from smoothcert.runs._packed import row_of, values
+from smoothcert.runs.combine import Tally, composed, median_bin, of_classes, of_selection
+from smoothcert.runs.rows import Row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth
@@ -186,7 +186,7 @@ def test_an_input_takes_less_than_two_kilobytes(width):
 
 
 def test_counts_prove_no_more_than_for_an_input_of_any_size():
-    from certus.noise.gaussian_grid import GaussianGrid
+    from smoothcert.noise.gaussian_grid import GaussianGrid
 
     noise, counts = GaussianGrid(0.25), np.array([[0, 100]])
     tally = Tally(counts, counts, 100 * counts)

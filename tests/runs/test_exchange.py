@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certus.errors import OutputError, RunError
-from certus.recipe import Means, Question, Recipe
-from certus.runs.exchange import open_record, read_log, rounded_down, write_cohen
-from certus.runs.rows import Record, Row
-from certus.runs.store import Store
+from smoothcert.errors import OutputError, RunError
+from smoothcert.recipe import Means, Question, Recipe
+from smoothcert.runs.exchange import open_record, read_log, rounded_down, write_cohen
+from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.store import Store
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "locuslab"
 CERTIFY = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
@@ -187,7 +187,7 @@ def test_a_folder_is_a_run_and_a_file_a_log(tmp_path: Path) -> None:
         "m", "00", "digits", "test", 1, -1, "11", 3, {"name": "gaussian", "sigma": 0.25}, {"name": "certify"}
     )
     row = Row(1, 2, 2, 0.123456789, 1100, 0.5, 2, 0.7)
-    with Store(tmp_path / "run", Recipe(question, Means(64, "torch", "certus certify m"))) as store:
+    with Store(tmp_path / "run", Recipe(question, Means(64, "torch", "smoothcert certify m"))) as store:
         store.add(row)
     record = open_record(tmp_path / "run")
     assert (record.name, record.kind, record.inputs, record.rows) == ("run", "certify", 3, (row,))

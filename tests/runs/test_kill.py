@@ -11,7 +11,7 @@ import time
 import small_run
 from test_store import without_seconds
 
-from certus.runs.store import read
+from smoothcert.runs.store import read
 
 KILLS, INPUTS, DRAWS = 20, 150, 12_000
 
@@ -20,7 +20,7 @@ def work(folder, data, begun):
     """The victim: a real process that certifies until it is killed or done."""
     import torch
 
-    from certus.runs.certify import Watcher
+    from smoothcert.runs.certify import Watcher
 
     torch.set_num_threads(1)
     small_run.make(folder, data, Watcher(started=lambda *_: begun.set()), n=DRAWS)
@@ -34,7 +34,7 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path):
     data = small_run.write_data(tmp_path / "data.npz", INPUTS)
     context = multiprocessing.get_context("forkserver")
     # What takes seconds to import is imported once, in the server the victims are forked from.
-    context.set_forkserver_preload(["torch", "scipy.special", "certus.runs.certify", "certus.smoothed"])
+    context.set_forkserver_preload(["torch", "scipy.special", "smoothcert.runs.certify", "smoothcert.smoothed"])
     chance, kept = random.Random(0), [0]
     for _ in range(KILLS):
         begun = context.Event()

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 from memory_run import make, regions, rows
 
-from certus.classifiers import load
-from certus.contracts import ABSTAIN
-from certus.data import load as load_data
-from certus.errors import OptionError, RunError
-from certus.memory import Memory
-from certus.runs.certify import Watcher
-from certus.runs.remember import ORDERS, Remember, ordered
-from certus.runs.rows import Row
-from certus.runs.store import Store, read
-from certus.runs.verify import verify
+from smoothcert.classifiers import load
+from smoothcert.contracts import ABSTAIN
+from smoothcert.data import load as load_data
+from smoothcert.errors import OptionError, RunError
+from smoothcert.memory import Memory
+from smoothcert.runs.certify import Watcher
+from smoothcert.runs.remember import ORDERS, Remember, ordered
+from smoothcert.runs.rows import Row
+from smoothcert.runs.store import Store, read
+from smoothcert.runs.verify import verify
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_a_row_without_draws_is_never_stored_without_its_answer(tmp_path, data, 
         store.belong(remember.keeper)
         store._waiting.append(dataclasses.replace(remember.answer(0, 1, inputs.tensor(0)), seconds=0.0))
         with monkeypatch.context() as patch:
-            patch.setattr("certus.runs.later.write_settlements", lambda *_: (_ for _ in ()).throw(StopError))
+            patch.setattr("smoothcert.runs.later.write_settlements", lambda *_: (_ for _ in ()).throw(StopError))
             with pytest.raises(StopError):
                 store.commit()
         store._waiting.clear()
@@ -211,7 +211,7 @@ def work(folder, data, file, begun, together=None):
     """The victim: settles until it is killed or done; the first offer waits for those of others."""
     import torch
 
-    from certus.runs import remember
+    from smoothcert.runs import remember
 
     torch.set_num_threads(1)
     slow = remember.Memory.admit
@@ -235,7 +235,7 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
     recipe, inputs = memory_run.recipe_for(data)
     Memory.create(tmp_path / "m", recipe.question.model_digest, "l2", inputs.shape).close()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "certus.runs.certify"])
+    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "smoothcert.runs.certify"])
     together, begun = context.Barrier(2), [context.Event(), context.Event()]
     both = [
         context.Process(target=work, args=(tmp_path / name, file, tmp_path / "m", event, together))
@@ -258,7 +258,7 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
 def test_kills_in_the_memory_pass_lose_nothing(tmp_path, data, whole):
     make(tmp_path / "run", data, None)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "certus.runs.certify"])
+    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "smoothcert.runs.certify"])
     chance, kept = random.Random(0), [0]
     for _ in range(6):
         begun = context.Event()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from certus.runs.rows import Record, Row
-from certus.runs.sheets import columns, write_csv, write_parquet
+from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.sheets import columns, write_csv, write_parquet
 
 ROWS = (
     Row(0, 3, 3, math.pi / 3, 1100, 1.25, 3, 0.9, sigma=0.3),
@@ -39,14 +39,14 @@ def test_parquet_comes_back_with_its_settings(tmp_path: Path) -> None:
     write_parquet(RUN, tmp_path / "a.parquet")
     table = parquet.read_table(tmp_path / "a.parquet")
     assert table.to_pydict() == columns(RUN)
-    assert json.loads(table.schema.metadata[b"certus"])["question"] == {"seed": 1}
+    assert json.loads(table.schema.metadata[b"smoothcert"])["question"] == {"seed": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
 def test_parquet_without_its_package_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from certus.errors import OptionError
+    from smoothcert.errors import OptionError
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(OptionError, match="must find the package pyarrow"):

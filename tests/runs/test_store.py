@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import small_run
 
-from certus.errors import OutputError, RunError
-from certus.recipe import Recipe
-from certus.runs._packed import _dense, _sparse
-from certus.runs.certify import Watcher
-from certus.runs.store import Store, read
+from smoothcert.errors import OutputError, RunError
+from smoothcert.recipe import Recipe
+from smoothcert.runs._packed import _dense, _sparse
+from smoothcert.runs.certify import Watcher
+from smoothcert.runs.store import Store, read
 
 
 def without_seconds(record):
@@ -132,7 +132,7 @@ def test_damaged_and_foreign_runs_are_refused_in_one_line(tmp_path, data):
     connection.execute("CREATE TABLE certificates (idx INTEGER)")
     connection.commit()
     connection.close()
-    with pytest.raises(RunError, match="must be a database of certus; got another one"):
+    with pytest.raises(RunError, match="must be a database of smoothcert; got another one"):
         read(tmp_path / "run")
     database.unlink()
     with pytest.raises(RunError, match=r"must hold certificates\.sqlite; there is none"):

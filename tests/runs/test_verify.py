@@ -9,8 +9,8 @@ import linear
 import pytest
 import small_run
 
-from certus.classifiers import load
-from certus.runs.verify import check_files, verify
+from smoothcert.classifiers import load
+from smoothcert.runs.verify import check_files, verify
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def test_a_changed_count_is_named_even_when_the_sum_still_fits(run):
 def test_counts_and_radius_changed_together_are_found_by_drawing_again(run):
     """A forger who keeps the row consistent is still caught, because the noise is keyed by the seed."""
     folder, inputs, _ = run
-    from certus.bounds import lower_bound
-    from certus.contracts import Evidence
-    from certus.noise.gaussian import Gaussian
+    from smoothcert.bounds import lower_bound
+    from smoothcert.contracts import Evidence
+    from smoothcert.noise.gaussian import Gaussian
 
     stored = answers(folder, 5)
     label = max(stored[1][3][0], key=lambda pair: pair[1])[0]

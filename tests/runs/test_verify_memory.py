@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from memory_run import make
 from scan_memory import ScanMemory, streams
 
-from certus.classifiers import load
-from certus.errors import RunError
-from certus.memory import Memory
-from certus.runs.store import read
-from certus.runs.verify import verify
-from certus.runs.verify_memory import Answer, Near, _agree, _distance, rules
+from smoothcert.classifiers import load
+from smoothcert.errors import RunError
+from smoothcert.memory import Memory
+from smoothcert.runs.store import read
+from smoothcert.runs.verify import verify
+from smoothcert.runs.verify_memory import Answer, Near, _agree, _distance, rules
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_another_memory_and_none_are_refused(copy):
     ):
         verify(copy / "run", inputs, model, memory=str(copy / "other"))
     (copy / "text").write_text("not a memory" * 500)
-    with pytest.raises(RunError, match="text must be a whole memory of certus; got: file is not a database"):
+    with pytest.raises(RunError, match="text must be a whole memory of smoothcert; got: file is not a database"):
         verify(copy / "run", inputs, model, memory=str(copy / "text"))
     make(copy / "plain", copy / "data.npz", None)
     with pytest.raises(RunError, match="must be a run with a memory if one is given"):

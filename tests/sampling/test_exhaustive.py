@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from certus.contracts import ABSTAIN, EVERY, Job, Source, Stream
-from certus.engine.local import Local
-from certus.errors import DataError, OptionError
-from certus.noise.gaussian import Gaussian
-from certus.noise.splitting import Splitting
-from certus.procedures.certify import Certify
-from certus.sampling.exhaustive import Exhaustive
-from certus.sampling.fixed import Fixed
-from certus.smoothed import Smoothed
+from smoothcert.contracts import ABSTAIN, EVERY, Job, Source, Stream
+from smoothcert.engine.local import Local
+from smoothcert.errors import DataError, OptionError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.splitting import Splitting
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.exhaustive import Exhaustive
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.smoothed import Smoothed
 
 NOISE = Splitting(lam=0.5)  # 255 cases
 

@@ -7,19 +7,19 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from certus.bounds import lower_bound
-from certus.contracts import ABSTAIN, Source
-from certus.errors import OptionError
-from certus.noise.gaussian import Gaussian
-from certus.procedures.certify import Certify
-from certus.sampling import _cache
-from certus.sampling._exact import profile
-from certus.sampling.anytime import Anytime, log_mixture
-from certus.sampling.fixed import Fixed
-from certus.sampling.pilot import Pilot
-from certus.sampling.runner_up import RunnerUp
-from certus.sampling.spending import Spending, looks
-from certus.sampling.staged import Staged
+from smoothcert.bounds import lower_bound
+from smoothcert.contracts import ABSTAIN, Source
+from smoothcert.errors import OptionError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling import _cache
+from smoothcert.sampling._exact import profile
+from smoothcert.sampling.anytime import Anytime, log_mixture
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.pilot import Pilot
+from smoothcert.sampling.runner_up import RunnerUp
+from smoothcert.sampling.spending import Spending, looks
+from smoothcert.sampling.staged import Staged
 
 NOISE = Gaussian(0.5)
 SOURCE = Source(lambda x: x, NOISE)
@@ -28,7 +28,7 @@ KNOWN = [Spending, Staged, Anytime]
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("CERTUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path / "cache"))
 
 
 def runs(answer, procedure, p, repetitions, truth=None):
@@ -150,7 +150,7 @@ def test_the_mixture_is_a_probability_bound():
 
 
 def test_tables_are_cached_checked_and_rebuilt_when_damaged(tmp_path):
-    from certus.sampling.spending import _table
+    from smoothcert.sampling.spending import _table
 
     _table.cache_clear()
     fresh = Spending((0.5,)).boundaries(0.8)
@@ -175,9 +175,9 @@ def test_tables_are_cached_checked_and_rebuilt_when_damaged(tmp_path):
 
 
 def test_a_cache_that_cannot_be_written_only_costs_time(monkeypatch):
-    from certus.sampling.spending import _table
+    from smoothcert.sampling.spending import _table
 
-    monkeypatch.setenv("CERTUS_CACHE", "/proc/nowhere")
+    monkeypatch.setenv("SMOOTHCERT_CACHE", "/proc/nowhere")
     _table.cache_clear()
     assert len(Spending((0.5,)).boundaries(0.81).size) == len(looks(100, 120_000))
 

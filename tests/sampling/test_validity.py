@@ -10,14 +10,14 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from certus.bounds import lower_bound
-from certus.sampling._boundaries import Boundaries, smallest
-from certus.sampling._exact import profile
-from certus.sampling._leader import Crossings, leader_level
-from certus.sampling.anytime import Anytime
-from certus.sampling.fixed import Fixed
-from certus.sampling.spending import Spending, looks
-from certus.sampling.staged import Staged
+from smoothcert.bounds import lower_bound
+from smoothcert.sampling._boundaries import Boundaries, smallest
+from smoothcert.sampling._exact import profile
+from smoothcert.sampling._leader import Crossings, leader_level
+from smoothcert.sampling.anytime import Anytime
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.spending import Spending, looks
+from smoothcert.sampling.staged import Staged
 
 RATIOS = (0.1, 0.5, 1.0, 2.0, 3.0)  # r/σ
 ALPHAS = (0.05, 0.001)
@@ -37,7 +37,7 @@ def without_giving_up(table: Boundaries) -> Boundaries:
 
 
 def test_every_scheme_for_known_radii_is_here():
-    from certus import catalog
+    from smoothcert import catalog
 
     known = [name for name in catalog.names("sampling") if hasattr(catalog.find("sampling", name)[0], "boundaries")]
     assert sorted(schemes(0.05)) == known

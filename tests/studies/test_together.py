@@ -1,4 +1,4 @@
-"""Models certified together get the rows that `certus certify` gives each alone."""
+"""Models certified together get the rows that `smoothcert certify` gives each alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import small_run
 
-from certus.cli.main import run
-from certus.runs.store import read
+from smoothcert.cli.main import run
+from smoothcert.runs.store import read
 
 SCRIPT = Path(__file__).parents[2] / "studies" / "together.py"
 MEMBERS = ["lines:a", "lines:b", "lines:c"]

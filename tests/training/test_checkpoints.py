@@ -10,10 +10,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from certus import catalog
-from certus.architectures._normalise import BY_DATA
-from certus.errors import ModelError, OutputError
-from certus.training import checkpoints, foreign
+from smoothcert import catalog
+from smoothcert.architectures._normalise import BY_DATA
+from smoothcert.errors import ModelError, OutputError
+from smoothcert.training import checkpoints, foreign
 
 
 def make(name="resnet8", shape=(3, 32, 32), **options):
@@ -159,7 +159,7 @@ class Opens:
     """What a pickle can do if it is let."""
 
     def __reduce__(self):
-        return (open, ("/tmp/certus-must-not-exist", "w"))
+        return (open, ("/tmp/smoothcert-must-not-exist", "w"))
 
 
 def test_foreign_torch_files_get_one_line(tmp_path):

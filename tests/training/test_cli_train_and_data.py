@@ -1,4 +1,4 @@
-"""`certus train` and `certus data` from the command line: what they print, and their exit codes."""
+"""`smoothcert train` and `smoothcert data` from the command line: what they print, and their exit codes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from certus.cli import _progress
-from certus.cli.main import run
-from certus.training.checkpoints import read_config
+from smoothcert.cli import _progress
+from smoothcert.cli.main import run
+from smoothcert.training.checkpoints import read_config
 
 
 @pytest.fixture
-def certus(capsys):
+def smoothcert(capsys):
     def call(*arguments):
         code = run([str(argument) for argument in arguments])
         captured = capsys.readouterr()
@@ -22,15 +22,15 @@ def certus(capsys):
     return call
 
 
-def test_train_writes_a_checkpoint_and_says_what_it_reached(certus, tmp_path):
+def test_train_writes_a_checkpoint_and_says_what_it_reached(smoothcert, tmp_path):
     sets = ["--set", "width=4", "--set", "copies=2", "--set", "mean=0.25"]
     options = ["--epochs", 2, "--batch", 64, "--lr", "0.2", *sets]
-    code, out, _ = certus("train", "--out", tmp_path / "net", *options)
+    code, out, _ = smoothcert("train", "--out", tmp_path / "net", *options)
     assert code == 0 and "epoch 2, accuracy under noise 0." in out
     config = read_config(tmp_path / "net")
     assert config["arch_options"] == {"mean": [0.25], "std": [0.376], "width": 4}
     assert config["settings"]["objective_options"] == {"copies": 2}
-    code, _, err = certus("train", "--out", tmp_path / "net", *options, "--sigma", "0.5")
+    code, _, err = smoothcert("train", "--out", tmp_path / "net", *options, "--sigma", "0.5")
     assert code == 2 and "sigma of the training" in err and err.count("\n") == 1
 
 
@@ -49,13 +49,13 @@ def test_train_writes_a_checkpoint_and_says_what_it_reached(certus, tmp_path):
     (["--threads", "0"], "threads of training"),
     (["--range", "0"], "range must be two numbers"),
 ])  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(certus, tmp_path, options, words):
-    code, _, err = certus("train", "--out", tmp_path / "net", *options)
+def test_bad_input_is_one_line_and_exit_code_2(smoothcert, tmp_path, options, words):
+    code, _, err = smoothcert("train", "--out", tmp_path / "net", *options)
     assert code == 2 and words in err and err.count("\n") == 1
     assert not (tmp_path / "net").exists()
 
 
-def test_progress_ends_at_the_last_epoch(certus, tmp_path, monkeypatch):
+def test_progress_ends_at_the_last_epoch(smoothcert, tmp_path, monkeypatch):
     told = []
 
     @contextlib.contextmanager
@@ -64,35 +64,35 @@ def test_progress_ends_at_the_last_epoch(certus, tmp_path, monkeypatch):
 
     monkeypatch.setattr(_progress, "bar", bar)
     # 21 steps: 21 times 1/21 is above 1 in floating point.
-    assert certus("train", "--out", tmp_path / "net", "--epochs", 2, "--batch", 64, "--set", "width=2")[0] == 0
+    assert smoothcert("train", "--out", tmp_path / "net", "--epochs", 2, "--batch", 64, "--set", "width=2")[0] == 0
     shares = [share for share, _ in told]
     assert shares == sorted(shares) and shares[-1] == 1.0 and len(told) == 2 * 21 + 2
     assert {text.split(",")[0] for _, text in told} == {"epoch 1/2", "epoch 2/2"}
 
 
-def test_data_list_and_get(certus, tmp_path, monkeypatch):
-    monkeypatch.setenv("CERTUS_DATA", str(tmp_path))
+def test_data_list_and_get(smoothcert, tmp_path, monkeypatch):
+    monkeypatch.setenv("SMOOTHCERT_DATA", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "150")
-    code, out, _ = certus("data", "list")
-    assert code == 0 and "embedded" in out and "no: certus data get cifar10" in out and "3×32×32" in out
-    told = {one["name"]: one for one in json.loads(certus("data", "list", "--json")[1])}
+    code, out, _ = smoothcert("data", "list")
+    assert code == 0 and "embedded" in out and "no: smoothcert data get cifar10" in out and "3×32×32" in out
+    told = {one["name"]: one for one in json.loads(smoothcert("data", "list", "--json")[1])}
     assert told["digits"]["there"] and not told["cifar10"]["there"] and told["cifar10"]["sizes"]["test"] == 10_000
-    assert certus("data", "get", "digits")[:2] == (0, "digits is embedded; there is nothing to fetch\n")
-    code, _, err = certus("data", "get", "mnits")
+    assert smoothcert("data", "get", "digits")[:2] == (0, "digits is embedded; there is nothing to fetch\n")
+    code, _, err = smoothcert("data", "get", "mnits")
     assert code == 2 and "did you mean 'mnist'" in err and err.count("\n") == 1
 
 
-def test_get_without_any_source_is_one_line(certus, tmp_path, monkeypatch):
-    from certus.data import _sources
+def test_get_without_any_source_is_one_line(smoothcert, tmp_path, monkeypatch):
+    from smoothcert.data import _sources
 
     def offline(*arguments, **options):
         raise OSError("offline")
 
-    monkeypatch.setenv("CERTUS_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("SMOOTHCERT_DATA", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(_sources.urllib.request, "urlopen", offline)
     for name in ("cifar10", "mnist", "fashion_mnist"):
-        code, _, err = certus("data", "get", name)
+        code, _, err = smoothcert("data", "get", name)
         assert code == 2 and f"{name} could not be fetched" in err and err.count("\n") == 1
         assert "offline" in err and "is not installed" in err
     assert not (tmp_path / "cache").exists()
@@ -101,50 +101,50 @@ def test_get_without_any_source_is_one_line(certus, tmp_path, monkeypatch):
 SHORT = ["--epochs", 1, "--batch", 64, "--set", "width=4", "--threads", 1]
 
 
-def test_several_seeds_make_several_networks(certus, tmp_path):
-    code, out, _ = certus("train", "--out", tmp_path, "--seeds", "0-1,5", *SHORT)
+def test_several_seeds_make_several_networks(smoothcert, tmp_path):
+    code, out, _ = smoothcert("train", "--out", tmp_path, "--seeds", "0-1,5", *SHORT)
     assert code == 0 and out.count("accuracy under noise") == 3 and "certified accuracy will be about" in out
     seeds = [read_config(tmp_path / f"seed-{seed}")["settings"]["seed"] for seed in (0, 1, 5)]
     assert seeds == [0, 1, 5]
     log = list((tmp_path / "seed-0" / "tensorboard").iterdir())
     assert len(log) == 1 and log[0].stat().st_size > 100
-    code, _, err = certus("train", "--out", tmp_path, "--seeds", "one", *SHORT)
+    code, _, err = smoothcert("train", "--out", tmp_path, "--seeds", "one", *SHORT)
     assert code == 2 and "seeds of training must be whole numbers" in err
 
 
-def test_describe_tells_cost_and_settings_and_trains_nothing(certus, tmp_path):
+def test_describe_tells_cost_and_settings_and_trains_nothing(smoothcert, tmp_path):
     options = ["--objective", "smoothadv", "--sigma", "0.5", "--set", "copies=3"]
-    code, out, _ = certus("train", "--describe", "--out", tmp_path / "net", *options)
+    code, out, _ = smoothcert("train", "--describe", "--out", tmp_path / "net", *options)
     assert code == 0 and "parameters" in out and "M multiply-adds an input" in out
     assert "steps 2, epsilon 2.0, copies 3" in out and not (tmp_path / "net").exists()
     assert out.endswith("sgd, rate 0.1 by step, 150 epochs\n")
-    code, _, err = certus("train", *options)
+    code, _, err = smoothcert("train", *options)
     assert code == 2 and "--out" in err and err.count("\n") == 1
 
 
-def test_a_denoiser_and_then_stability_of_a_classifier_behind_it(certus, tmp_path):
+def test_a_denoiser_and_then_stability_of_a_classifier_behind_it(smoothcert, tmp_path):
     network = ["--arch", "dncnn4", "--lr", "0.01", "--batch", 64, "--threads", 1]
-    code, out, _ = certus("train", "--out", tmp_path / "mse", "--objective", "denoise", "--epochs", 2, *network)
+    code, out, _ = smoothcert("train", "--out", tmp_path / "mse", "--objective", "denoise", "--epochs", 2, *network)
     assert code == 0 and "squared error under noise" in out
     first = read_config(tmp_path / "mse")["noisy_mse"]
     assert first < 0.25**2  # less than the noise itself
-    assert certus("train", "--out", tmp_path / "classifier", *SHORT)[0] == 0
+    assert smoothcert("train", "--out", tmp_path / "classifier", *SHORT)[0] == 0
     behind = ["--objective", "stability", "--set", f"classifier={tmp_path / 'classifier'}", "--from", tmp_path / "mse"]
-    code, _, _ = certus("train", "--out", tmp_path / "stable", "--epochs", 1, *behind, *network)
+    code, _, _ = smoothcert("train", "--out", tmp_path / "stable", "--epochs", 1, *behind, *network)
     assert code == 0 and "stability" in read_config(tmp_path / "stable")["loss"]
-    code, _, err = certus("train", "--out", tmp_path / "no", "--objective", "denoise", *SHORT)
+    code, _, err = smoothcert("train", "--out", tmp_path / "no", "--objective", "denoise", *SHORT)
     assert code == 2 and "must be a denoiser" in err and not (tmp_path / "no").exists()
-    code, _, err = certus("train", "--out", tmp_path / "no", "--arch", "dncnn4")
+    code, _, err = smoothcert("train", "--out", tmp_path / "no", "--arch", "dncnn4")
     assert code == 2 and "must be a classifier" in err and not (tmp_path / "no").exists()
 
 
-def test_other_labels(certus, tmp_path):
+def test_other_labels(smoothcert, tmp_path):
     import numpy as np
 
     np.savez(tmp_path / "labels.npz", index=np.arange(100), label=np.arange(100) % 2)
-    code, _, _ = certus("train", "--out", tmp_path / "net", "--labels", tmp_path / "labels.npz", *SHORT)
+    code, _, _ = smoothcert("train", "--out", tmp_path / "net", "--labels", tmp_path / "labels.npz", *SHORT)
     assert code == 0 and read_config(tmp_path / "net")["classes"] == 2
     np.savez(tmp_path / "far.npz", index=[10**6], label=[1])
     for file, words in (("far.npz", "must be below"), ("absent.npz", "an .npz of index and label")):
-        code, _, err = certus("train", "--out", tmp_path / "other", "--labels", tmp_path / file, *SHORT)
+        code, _, err = smoothcert("train", "--out", tmp_path / "other", "--labels", tmp_path / file, *SHORT)
         assert code == 2 and words in err and err.count("\n") == 1

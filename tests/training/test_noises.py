@@ -6,12 +6,12 @@ import pytest
 import torch
 from test_training_loop import SMALL, StopAfter, weights
 
-from certus import catalog
-from certus.cli.main import run
-from certus.errors import DataError, OptionError
-from certus.training.checkpoints import read_config, read_state
-from certus.training.loop import train
-from certus.training.settings import Settings
+from smoothcert import catalog
+from smoothcert.cli.main import run
+from smoothcert.errors import DataError, OptionError
+from smoothcert.training.checkpoints import read_config, read_state
+from smoothcert.training.loop import train
+from smoothcert.training.settings import Settings
 
 # Digits are multiples of 1/16.
 NOISES = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from certus.contracts import Batch, Stream
-from certus.noise import Stretched
-from certus.noise.discrete import Discrete
-from certus.noise.gaussian import Gaussian
-from certus.noise.gaussian_grid import GaussianGrid
-from certus.noise.splitting import Splitting
-from certus.noise.uniform import Uniform
-from certus.training.draws import fresh
+from smoothcert.contracts import Batch, Stream
+from smoothcert.noise import Stretched
+from smoothcert.noise.discrete import Discrete
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.noise.gaussian_grid import GaussianGrid
+from smoothcert.noise.splitting import Splitting
+from smoothcert.noise.uniform import Uniform
+from smoothcert.training.draws import fresh
 
 ADDED = [Gaussian(0.5), GaussianGrid(0.5), Uniform(sigma=0.5)]
 OTHERS = [Splitting(lam=0.5, pattern=3), Splitting(lam=0.5), Discrete(keep=0.6, values=5)]

@@ -8,23 +8,23 @@ import pytest
 import torch
 from torch import nn
 
-from certus import catalog
-from certus.contracts import Batch
-from certus.errors import OptionError
-from certus.noise import gaussian as noises
-from certus.noise.uniform import Uniform
-from certus.training import setup
-from certus.training.attack import ddn, evaluating, pgd, smoothed_loss
-from certus.training.draws import fresh
-from certus.training.forward import scores
-from certus.training.objectives import smoothmix
-from certus.training.objectives.advmacer import Advmacer
-from certus.training.objectives.consistency import Consistency
-from certus.training.objectives.gaussian import Gaussian
-from certus.training.objectives.macer import Macer, quantile_gap
-from certus.training.objectives.smoothadv import Smoothadv
-from certus.training.objectives.smoothmix import Smoothmix, mixed_labels
-from certus.training.settings import Settings
+from smoothcert import catalog
+from smoothcert.contracts import Batch
+from smoothcert.errors import OptionError
+from smoothcert.noise import gaussian as noises
+from smoothcert.noise.uniform import Uniform
+from smoothcert.training import setup
+from smoothcert.training.attack import ddn, evaluating, pgd, smoothed_loss
+from smoothcert.training.draws import fresh
+from smoothcert.training.forward import scores
+from smoothcert.training.objectives import smoothmix
+from smoothcert.training.objectives.advmacer import Advmacer
+from smoothcert.training.objectives.consistency import Consistency
+from smoothcert.training.objectives.gaussian import Gaussian
+from smoothcert.training.objectives.macer import Macer, quantile_gap
+from smoothcert.training.objectives.smoothadv import Smoothadv
+from smoothcert.training.objectives.smoothmix import Smoothmix, mixed_labels
+from smoothcert.training.settings import Settings
 
 SIGMAS = {"one for all": torch.full((6,), 0.3), "per example": torch.tensor([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])}
 

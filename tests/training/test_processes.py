@@ -11,11 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from certus.data import load
-from certus.errors import RunError
-from certus.training import checkpoints
-from certus.training.loop import train
-from certus.training.settings import Settings
+from smoothcert.data import load
+from smoothcert.errors import RunError
+from smoothcert.training import checkpoints
+from smoothcert.training.loop import train
+from smoothcert.training.settings import Settings
 
 SETTINGS = {"arch": "mlp8", "epochs": 2, "batch": 64, "sigma": 1e-6, "lr": 0.05}
 
@@ -24,7 +24,7 @@ def torchrun(folder, data, *options):
     words = [f"--{name}={value}" for name, value in {**SETTINGS, "data": data}.items()]
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-        "-m", "certus", "train", f"--out={folder}", "--threads=1", "--device=cpu", *words, *options,
+        "-m", "smoothcert", "train", f"--out={folder}", "--threads=1", "--device=cpu", *words, *options,
     ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 

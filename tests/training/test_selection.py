@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certus import data
-from certus.errors import DataError, OptionError
-from certus.training.selection import selection_labels, write_labels
-from certus.training.setup import relabelled
+from smoothcert import data
+from smoothcert.errors import DataError, OptionError
+from smoothcert.training.selection import selection_labels, write_labels
+from smoothcert.training.setup import relabelled
 
 
 @pytest.mark.parametrize("draws", [10, 100, 1000])

@@ -8,11 +8,11 @@ from safetensors.torch import load_file
 from test_training_loop import SMALL, StopAfter, weights
 from torch import nn
 
-from certus.noise.gaussian import Gaussian
-from certus.sigma_ascent import slope
-from certus.training import checkpoints
-from certus.training.loop import train
-from certus.training.settings import Settings
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.sigma_ascent import slope
+from smoothcert.training import checkpoints
+from smoothcert.training.loop import train
+from smoothcert.training.settings import Settings
 
 MAP = {**SMALL, "sigma_per_example": True, "sigma_warmup": 1, "sigma_step": 0.01, "sigma_draws": 2}
 

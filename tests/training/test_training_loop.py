@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from certus import data
-from certus.contracts import Batch
-from certus.errors import CertusError, DataError, ModelError, OptionError, OutputError, RunError, TrainingError
-from certus.noise.gaussian import Gaussian as Noise
-from certus.training import checkpoints, setup
-from certus.training.augment import crop_flip
-from certus.training.draws import fresh
-from certus.training.forward import scores
-from certus.training.loop import Watch, train
-from certus.training.objectives.gaussian import Gaussian
-from certus.training.settings import Settings
+from smoothcert import data
+from smoothcert.contracts import Batch
+from smoothcert.errors import DataError, ModelError, OptionError, OutputError, RunError, SmoothcertError, TrainingError
+from smoothcert.noise.gaussian import Gaussian as Noise
+from smoothcert.training import checkpoints, setup
+from smoothcert.training.augment import crop_flip
+from smoothcert.training.draws import fresh
+from smoothcert.training.forward import scores
+from smoothcert.training.loop import Watch, train
+from smoothcert.training.objectives.gaussian import Gaussian
+from smoothcert.training.settings import Settings
 
 SMALL = {"data": "digits", "arch": "digits_cnn4", "epochs": 4, "batch": 64, "schedule": "one_cycle"}
 
@@ -113,8 +113,9 @@ def test_a_kill_between_the_files_of_a_checkpoint_is_healed(tmp_path, monkeypatc
 
 def test_kill_9_leaves_a_checkpoint_that_goes_on(tmp_path):
     code = (
-        "import torch; torch.set_num_threads(1); from pathlib import Path; from certus.training.loop import train;"
-        f"from certus.training.settings import Settings; train(Settings(**{SMALL!r}), Path({str(tmp_path / 'net')!r}))"
+        "import torch; torch.set_num_threads(1); from pathlib import Path; from smoothcert.training.loop import train;"
+        "from smoothcert.training.settings import Settings;"
+        f"train(Settings(**{SMALL!r}), Path({str(tmp_path / 'net')!r}))"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
     while process.poll() is None and not (tmp_path / "net" / checkpoints.STATE).exists():
@@ -166,7 +167,7 @@ def test_divergence_names_the_term_and_keeps_the_last_epoch(tmp_path, monkeypatc
     monkeypatch.setattr(Gaussian, "__call__", broken)
     with pytest.raises(TrainingError, match=r"loss term hinge .* nan in epoch 2 \(epoch 1 is kept\); try a smaller"):
         train(settings, tmp_path / "net")
-    assert weights(tmp_path / "net") == before and issubclass(TrainingError, CertusError)
+    assert weights(tmp_path / "net") == before and issubclass(TrainingError, SmoothcertError)
 
 
 def test_a_huge_rate_diverges_in_one_line(tmp_path):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from test_shipped import settings_of
 
-from certus import zoo
-from certus.cli.main import run
-from certus.report.metrics import figures
-from certus.runs.store import read
-from certus.training.settings import Settings
+from smoothcert import zoo
+from smoothcert.cli.main import run
+from smoothcert.report.metrics import figures
+from smoothcert.runs.store import read
+from smoothcert.training.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,13 +67,13 @@ def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
     network = zoo.networks()[name]
     network.verify()
     assert network.about == "Reduced: 2 step epochs (published: 150), consistency 2 (published: 20.0)."
-    assert network.command == f"certus train {options} --threads 1 --out models/{name}"
+    assert network.command == f"smoothcert train {options} --threads 1 --out models/{name}"
     found = figures(read(Path("run")), add.RADII)
     assert network.measured.acr == found.acr and network.measured.inputs == found.inputs == 25
     assert network.measured.certified_accuracy["0.5"] == found.certified_accuracy[0.5].value
     assert (
         network.measured.command
-        == f"certus certify {name} --data digits --sigma 0.25 --skip 20 --n 200 --out runs/{name}"
+        == f"smoothcert certify {name} --data digits --sigma 0.25 --skip 20 --n 200 --out runs/{name}"
     )
 
     monkeypatch.setattr("sys.argv", ["add.py", str(checkpoint)])

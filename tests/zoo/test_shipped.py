@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from certus import catalog, zoo
-from certus.classifiers import digest, load
-from certus.cli import train
-from certus.cli.main import run
-from certus.errors import ModelError
-from certus.noise.gaussian import Gaussian
-from certus.training.settings import Settings
+from smoothcert import catalog, zoo
+from smoothcert.classifiers import digest, load
+from smoothcert.cli import train
+from smoothcert.cli.main import run
+from smoothcert.errors import ModelError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.training.settings import Settings
 
 NAMES = list(zoo.networks())
 TYPO = NAMES[0].replace("resnet8", "resnet")
@@ -28,7 +28,7 @@ MOST = 15e6  # bytes in all
 
 
 def settings_of(command, monkeypatch):
-    """The settings that a `certus train` command line stands for, without training."""
+    """The settings that a `smoothcert train` command line stands for, without training."""
     caught = []
     monkeypatch.setattr(train, "_train", lambda settings, out, device: caught.append((settings.table(), out)))
     assert run(shlex.split(command)[1:]) == 0
@@ -76,7 +76,7 @@ def test_figures_fit_together_and_the_command_behind_them(name):
     network = zoo.networks()[name]
     found, sigma = network.measured, network.config["settings"]["sigma"]
     words = shlex.split(found.command)
-    assert words[:3] == ["certus", "certify", name]
+    assert words[:3] == ["smoothcert", "certify", name]
     said = dict(zip(words[3::2], words[4::2], strict=True))
     assert {key: said[f"--{key}"] for key in ("data", "sigma", "skip", "n")} == {
         "data": found.data, "sigma": str(sigma), "skip": str(found.skip), "n": str(found.n),
@@ -149,13 +149,13 @@ def test_a_network_is_made_again_bit_by_bit(tmp_path):
         pytest.skip("cifar10 is not cached")
     network = zoo.networks()["cifar10-resnet8-gaussian-0"]
     words = [*shlex.split(network.command)[1:-1], str(tmp_path / "again")]
-    subprocess.run([sys.executable, "-m", "certus", *words], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "smoothcert", *words], check=True, capture_output=True)
     content = (tmp_path / "again" / "weights.safetensors").read_bytes()
     assert hashlib.sha256(content).hexdigest() == network.sha256["weights.safetensors"]
 
 
 def test_a_training_may_begin_from_a_name(tmp_path):
-    from certus.training.checkpoints import read_any
+    from smoothcert.training.checkpoints import read_any
 
     here = load(NAMES[0]).network.state_dict()
     assert all(torch.equal(value, here[key]) for key, value in read_any(NAMES[0]).state_dict().items())

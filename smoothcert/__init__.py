@@ -1,0 +1,79 @@
+"""smoothcert: classifiers that are provably robust, by randomized smoothing.
+
+    input ─▶ procedure ─▶ Draw ─▶ engine ─▶ noise ─▶ classifier ─▶ counts ─▶ procedure ─▶ Certificate ─▶ run ─▶ report
+
+>>> import smoothcert
+>>> smoothed = smoothcert.Smoothed(smoothcert.load("model.onnx"), smoothcert.Gaussian(sigma=0.25), num_classes=10)
+>>> smoothed.certify(x)                       # label, radius, and the evidence for both
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from smoothcert.classifiers import load
+    from smoothcert.classifiers.denoised import Denoised
+    from smoothcert.compositions import Aces, Route
+    from smoothcert.contracts import ABSTAIN, Certificate, Evidence
+    from smoothcert.ensembles import Ensemble
+    from smoothcert.errors import SmoothcertError
+    from smoothcert.memory import Memory
+    from smoothcert.noise.discrete import Discrete
+    from smoothcert.noise.gaussian import Gaussian
+    from smoothcert.noise.gaussian_grid import GaussianGrid
+    from smoothcert.noise.splitting import Splitting
+    from smoothcert.noise.uniform import Uniform
+    from smoothcert.smoothed import Smoothed
+
+__version__ = "0.1.0"
+
+# Where each public name lives; imported when first used, so that `smoothcert --help` does not wait for torch.
+_HOME = {
+    "ABSTAIN": "smoothcert.contracts",
+    "Aces": "smoothcert.compositions",
+    "Certificate": "smoothcert.contracts",
+    "SmoothcertError": "smoothcert.errors",
+    "Denoised": "smoothcert.classifiers.denoised",
+    "Discrete": "smoothcert.noise.discrete",
+    "Ensemble": "smoothcert.ensembles",
+    "Evidence": "smoothcert.contracts",
+    "Gaussian": "smoothcert.noise.gaussian",
+    "GaussianGrid": "smoothcert.noise.gaussian_grid",
+    "Memory": "smoothcert.memory",
+    "Route": "smoothcert.compositions",
+    "Smoothed": "smoothcert.smoothed",
+    "Splitting": "smoothcert.noise.splitting",
+    "Uniform": "smoothcert.noise.uniform",
+    "load": "smoothcert.classifiers",
+}
+
+__all__ = [
+    "ABSTAIN",
+    "Aces",
+    "Certificate",
+    "Denoised",
+    "Discrete",
+    "Ensemble",
+    "Evidence",
+    "Gaussian",
+    "GaussianGrid",
+    "Memory",
+    "Route",
+    "SmoothcertError",
+    "Smoothed",
+    "Splitting",
+    "Uniform",
+    "load",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'smoothcert' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,117 @@
+"""What ACES counts besides classes: how sure a network is of a noisy copy, in bins that serve every threshold at once.
+
+A copy is *selected* at threshold θ when its doubt is at most θ. Doubt is the entropy of the softmax scores, to the base
+of the number of classes, so that it is in [0,1] (Horváth et al. 2022); of a selection network, the probability of its
+class 0, "leave it to the core". Bin i holds doubts in (i/100, (i+1)/100], the first one 0 as well, so the copies
+selected at θ = k/100 are those of the first k bins, and at θ = 0 none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smoothcert.contracts import Counts, TopClass
+from smoothcert.errors import ModelError, OptionError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BINS = 100  # thresholds are 0, 1/100, …, 1
+
+
+def grid_place(theta: float, whose: str) -> int:
+    """The k of a threshold θ = k/100; others cannot be told from counts."""
+    place = round(theta * BINS) if isinstance(theta, int | float) and math.isfinite(theta) else -1
+    if not (0 <= place <= BINS and abs(theta * BINS - place) < 1e-9):
+        raise OptionError(f"theta of {whose} must be one of 0, 0.01, …, 1; got {theta}")
+    return place
+
+
+def selected(bins: Counts, theta: float) -> int:
+    """How many of the copies counted in bins [≥ 100] are selected at this threshold."""
+    return int(bins[: grid_place(theta, "a selection")].sum())
+
+
+@dataclass(frozen=True)
+class ClassAndEntropy:
+    """Two columns from the same scores: the class with the highest one, and the bin of their entropy."""
+
+    def outcomes(self, classes: int) -> int:
+        return max(classes, BINS)
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        import torch
+
+        return torch.cat([TopClass()(scores), _bin(_entropy(scores))], dim=1)
+
+    def close(self, scores: Tensor, share: float) -> Tensor:
+        import torch
+
+        error = _entropy_slope(scores) * share * _size(scores)
+        return torch.cat([TopClass().close(scores, share), _near(_entropy(scores), error)], dim=1)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One column, of a selection network: the bin of its probability of class 0."""
+
+    def outcomes(self, classes: int) -> int:
+        return BINS
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        return _bin(_unselected(scores))
+
+    def close(self, scores: Tensor, share: float) -> Tensor:
+        doubt = _unselected(scores)
+        return _near(doubt, 2 * doubt * (1 - doubt) * share * _size(scores))
+
+
+def _entropy(scores: Tensor) -> Tensor:
+    """Entropy [batch] of the softmax of scores, to the base of the number of classes; 1 may be rounded up."""
+    import torch
+
+    terms: Tensor = torch.special.entr(torch.softmax(scores.double(), dim=1))  # −p·log p, and 0 at p = 0
+    return terms.sum(dim=1) / math.log(max(2, scores.shape[1]))
+
+
+def _entropy_slope(scores: Tensor) -> Tensor:
+    """The most that the entropy [batch] can change when every score changes by one, to first order."""
+    import torch
+
+    shares = torch.softmax(scores.double(), dim=1)
+    terms: Tensor = torch.special.entr(shares)
+    slopes = terms - shares * terms.sum(dim=1, keepdim=True)
+    return slopes.abs().sum(dim=1) / math.log(max(2, scores.shape[1]))
+
+
+def _unselected(scores: Tensor) -> Tensor:
+    import torch
+
+    if scores.shape[1] != 2:
+        raise ModelError(f"a selection network must have 2 classes, core and certified; got {scores.shape[1]}")
+    return torch.softmax(scores.double(), dim=1)[:, 0].contiguous()
+
+
+def _bin(doubt: Tensor) -> Tensor:
+    """The bin [batch, 1] of each doubt [batch]; compared with k/100 itself, so that no product is rounded."""
+    import torch
+
+    return torch.bucketize(doubt, _edges()).unsqueeze(1)
+
+
+def _near(doubt: Tensor, error: Tensor) -> Tensor:
+    """Whether an edge between bins [batch, 1] is within the error of each doubt [batch]."""
+    edges = _edges()
+    return ((doubt[:, None] - edges).abs() <= error[:, None]).any(dim=1, keepdim=True)
+
+
+def _edges() -> Tensor:
+    import torch
+
+    return torch.arange(1, BINS, dtype=torch.float64) / BINS
+
+
+def _size(scores: Tensor) -> Tensor:
+    return scores.abs().amax(dim=1).double()

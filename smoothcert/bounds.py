@@ -1,0 +1,98 @@
+"""Counts → confidence bounds: plain functions on scipy.special, every one rounded to the safe side.
+
+`lower_bound` and `upper_bound` are Clopper–Pearson (Biometrika 1934); `tie_p_value` is the two-sided binomial test that
+prediction uses (Hung and Fithian, Annals of Statistics 2019); in the plural they do the same to arrays. scipy's
+inverse beta function is good to about 1e-14; MARGIN is far above that and far below anything a radius shows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.special import betainc, betaincc, betainccinv, betaincinv
+
+from smoothcert.errors import OptionError
+
+Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+MARGIN = 1e-12
+MOST_DRAWS = 10**11
+
+
+def lower_bound(hits: int, draws: int, alpha: float) -> float:
+    """A p such that P(Bin(draws, p) ≥ hits) ≤ alpha: the true probability is below it with probability ≤ alpha."""
+    if hits == 0:
+        return 0.0
+    bound = float(betaincinv(hits, draws - hits + 1, alpha)) * (1 - MARGIN)
+    while bound > 0.0 and betainc(hits, draws - hits + 1, bound) > alpha:
+        bound *= 1 - 1e-9
+    return bound
+
+
+def lower_bounds(hits: Integers, draws: int, alpha: float) -> Floats:
+    """The lower bound of every number of hits, each distinct one computed once."""
+    distinct, places = np.unique(hits, return_inverse=True)
+    some, misses = distinct[distinct > 0], draws - distinct[distinct > 0]
+    bounds = np.asarray(betaincinv(some, misses + 1, alpha), dtype=np.float64) * (1 - MARGIN)
+    while (high := (bounds > 0.0) & (betainc(some, misses + 1, bounds) > alpha)).any():
+        bounds[high] *= 1 - 1e-9
+    return np.concatenate([np.zeros(len(distinct) - len(some)), bounds])[places].reshape(hits.shape)
+
+
+def upper_bound(hits: int, draws: int, alpha: float) -> float:
+    """A p such that P(Bin(draws, p) ≤ hits) ≤ alpha: the true probability is above it with probability ≤ alpha."""
+    if hits == draws:
+        return 1.0
+    bound = min(1.0, float(betainccinv(hits + 1, draws - hits, alpha)) * (1 + MARGIN))
+    while bound < 1.0 and betaincc(hits + 1, draws - hits, bound) > alpha:
+        bound = min(1.0, bound * (1 + 1e-9))
+    return bound
+
+
+def tie_p_value(first: int, second: int) -> float:
+    """Two-sided binomial p-value of first against second when both are equally likely; 1 when there is nothing."""
+    draws, most = first + second, max(first, second)
+    if draws == 0 or first == second:
+        return 1.0
+    return min(1.0, 2 * float(betainc(most, draws - most + 1, 0.5)) * (1 + MARGIN))
+
+
+def tie_p_values(first: Integers, second: Integers) -> Floats:
+    """The two-sided p-value of every pair."""
+    most, least = np.maximum(first, second), np.minimum(first, second)
+    # Where both are equal, and so both may be 0, there is nothing to compute.
+    tails = betainc(np.maximum(most, 1), least + 1, 0.5)
+    return np.where(most == least, 1.0, np.minimum(1.0, 2 * tails * (1 + MARGIN)))
+
+
+def best_lower_bound(draws: int, alpha: float) -> float:
+    """The lower bound when every draw hits, α^{1/n}: nothing above it can be shown with this many draws."""
+    return lower_bound(draws, draws, alpha)
+
+
+def fewest_draws(p: float, alpha: float) -> int:
+    """The smallest number of draws that can show a probability above p, if every one of them hits."""
+    low = high = max(1, math.floor(math.log(alpha) / math.log(p)) - 1)
+    while best_lower_bound(high, alpha) <= p:
+        if high > MOST_DRAWS:
+            return high  # beyond what anyone draws, and soon beyond what a double can tell from certainty
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if best_lower_bound(middle, alpha) > p else (middle, high)
+    return high
+
+
+def check_alpha(alpha: float, whose: str, option: str = "alpha") -> None:
+    """An error probability is strictly between 0 and 1."""
+    if not (isinstance(alpha, int | float) and 0.0 < alpha < 1.0):
+        raise OptionError(f"{option} of {whose} must be between 0 and 1, both excluded; got {alpha}")
+
+
+def check_draws(draws: int, option: str, whose: str) -> None:
+    """A number of draws is a positive whole number."""
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws <= 0:
+        raise OptionError(f"{option} of {whose} must be a positive whole number; got {draws}")

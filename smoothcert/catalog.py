@@ -1,0 +1,63 @@
+"""From an option's name to the part that bears it: name → file → class.
+
+A folder of the package is a catalogue. The file `noise/gaussian.py` holds the class `Gaussian`, so `--noise gaussian`
+finds it, and a new noise is one new file: nothing is registered anywhere. A trailing number belongs to the part:
+`resnet20` is `Resnet(depth=20)`. Files that begin with an underscore are not parts but what parts share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from smoothcert.errors import OptionError, unknown
+
+
+def names(folder: str) -> list[str]:
+    """The parts of a folder, by file name; nothing is imported but the folder itself."""
+    package = importlib.import_module(f"smoothcert.{folder}")
+    files = (module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
+    return sorted(name for name in files if not name.startswith("_"))
+
+
+def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
+    """The class that bears a name, and the options the name itself carries (`resnet20` → depth=20)."""
+    known = names(folder)
+    stem, number = _split(name)
+    file = name if name in known else stem
+    if file not in known:
+        raise unknown(folder.rsplit(".", 1)[-1].rstrip("s"), name, known)
+    module = importlib.import_module(f"smoothcert.{folder}.{file}")
+    part: type[Any] = getattr(module, "".join(word.capitalize() for word in file.split("_")))
+    carried = {} if file == name else {dataclasses.fields(part)[0].name: number}
+    return part, carried
+
+
+def build(folder: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
+    """The part of that name with these options, each checked against the part's fields."""
+    part, carried = find(folder, name)
+    given = {**carried, **(options or {})}
+    fields = [field.name for field in dataclasses.fields(part) if field.init]
+    for option in given:
+        if option not in fields:
+            raise unknown(f"option of {name}", option, fields)
+    missing = [
+        field.name
+        for field in dataclasses.fields(part)
+        if field.init
+        and field.name not in given
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise OptionError(f"{name} needs a value for {', '.join(missing)}; got none")
+    return part(**given)
+
+
+def _split(name: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(.*?)(\d+)", name)
+    return (match[1], int(match[2])) if match else (name, 0)

@@ -1,0 +1,222 @@
+"""② Anything → scores: one file for each kind of thing that can be a classifier.
+
+`load` turns a name into a classifier, `wrap` does it for an object, `ready` makes it as fast as it can be here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smoothcert import zoo
+from smoothcert.classifiers import bundle, denoised, ensemble
+from smoothcert.classifiers.composed import Composition, leaves, rebuilt
+from smoothcert.errors import ModelError, OptionError, unknown
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from smoothcert.classifiers.module import Module
+    from smoothcert.classifiers.onnx import Onnx
+    from smoothcert.contracts import Classifier
+
+ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
+
+
+def load(spec: str | Path) -> Classifier:
+    """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name."""
+    text, path = str(spec), zoo.located(spec)
+    if path.suffix == ".onnx":
+        from smoothcert.classifiers.onnx import Onnx
+
+        return Onnx(path)
+    if ensemble.is_ensemble(path):
+        return ensemble.load(path)
+    if bundle.is_bundle(path):
+        return bundle.load(path)
+    if denoised.is_denoised(path):
+        return denoised.load(path)
+    if path.exists():
+        from smoothcert.classifiers.module import Module
+        from smoothcert.training.checkpoints import read_any
+
+        return Module(read_any(path))
+    if ":" in text:
+        from smoothcert.classifiers.function import resolve
+
+        return wrap(resolve(text))
+    raise ModelError(
+        f"model must be a checkpoint folder, a file.onnx, package.module:callable or a name that `smoothcert zoo` "
+        f"lists; there is no '{text}'{zoo.hint(text)}"
+    )
+
+
+def wrap(model: Any) -> Classifier:
+    """A torch network or any other callable → classifier; what already is one stays as it is."""
+    from torch import nn
+
+    from smoothcert.classifiers.function import Function
+    from smoothcert.classifiers.module import Module
+    from smoothcert.classifiers.onnx import Onnx
+
+    if isinstance(model, nn.Module):
+        return Module(model)
+    if isinstance(model, Module | Onnx | Function | Composition):
+        return model
+    if not callable(model):
+        raise ModelError(f"a model must be a torch module or a callable; got {type(model).__name__}")
+    return Function(model)
+
+
+class Ready(NamedTuple):
+    """A classifier as it will be sampled, by what, and why not by something faster."""
+
+    classifier: Classifier
+    engine: str
+    note: str = ""
+    workers: int = 1  # batches to carry out at once
+
+
+def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads: int | None = None) -> Ready:
+    """Choose what runs the forward passes: on the CPU, ONNX Runtime where a network can be exported, else torch.
+
+    Of an ensemble every member is made fast by itself, then all of them share one arrangement of threads.
+    """
+    name, _, device = engine.partition(":")
+    if name not in ENGINES or (device and name != "torch"):
+        raise unknown("engine", engine, ENGINES)
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads must be a positive whole number; got {threads}")
+    inside = leaves(classifier)
+    parts, workers = _arranged([_fast(leaf, example, engine, threads) for leaf in inside], example, threads)
+    if not isinstance(classifier, Composition):
+        return parts[0]._replace(workers=workers)
+    fast = {leaf: part.classifier for leaf, part in zip(inside, parts, strict=True)}
+    engines = {part.engine for part in parts}
+    shared = engines.pop() if len(engines) == 1 else "callable"  # each in its own way
+    note = "; ".join(dict.fromkeys(part.note for part in parts if part.note))
+    return Ready(rebuilt(classifier, fast.__getitem__, example), shared, note, workers)
+
+
+def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | None) -> Ready:
+    """One classifier on the engine that is best for it; ONNX Runtime with any number of threads."""
+    import torch
+
+    from smoothcert.classifiers import onnx
+    from smoothcert.classifiers.module import Module
+
+    if isinstance(classifier, onnx.Onnx):
+        return Ready(
+            classifier, "onnxruntime", classifier.metadata.get("smoothcert", "")
+        )  # a quantised one says its origin
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if not isinstance(classifier, Module):
+        return Ready(classifier, "callable")
+    try_once(classifier, example)
+    name, _, device = engine.partition(":")
+    if engine == "auto" and torch.cuda.is_available():
+        name, device = "torch", "cuda"
+    if name == "torch" or torch.device(classifier.device).type != "cpu":
+        return Ready(_on_torch(classifier, example, device or classifier.device), engine if device else "torch")
+    try:
+        return Ready(onnx.from_network(classifier.network, example), "onnxruntime")
+    except ModelError as error:
+        if engine == "onnxruntime":
+            raise
+        return Ready(_on_torch(classifier, example, "cpu"), "torch", f"running on torch: {error}")
+
+
+def _arranged(parts: list[Ready], example: Tensor, threads: int | None) -> tuple[list[Ready], int]:
+    """ONNX Runtime with the arrangement of threads that is fastest here for the slowest network; batches at once."""
+    from smoothcert.classifiers import arrange
+    from smoothcert.classifiers.onnx import Onnx
+
+    networks = [part.classifier for part in parts if isinstance(part.classifier, Onnx)]
+    total = threads or arrange.cores()
+    best = arrange.Arrangement(1, total)
+    if networks and len(networks) == len(parts):  # others may not like another thread
+        best = arrange.fastest(_slowest(networks, example, total), example, total)
+    arranged = [
+        part._replace(classifier=part.classifier.with_threads(best.threads))
+        if isinstance(part.classifier, Onnx)
+        else part
+        for part in parts
+    ]
+    return arranged, best.workers
+
+
+def _slowest(networks: list[Onnx], example: Tensor, total: int) -> Onnx:
+    from smoothcert.classifiers import arrange
+
+    if len(networks) == 1:
+        return networks[0]
+    return min(networks, key=lambda network: arrange.speed(network, example, arrange.Arrangement(1, total), 0.0))
+
+
+def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
+    """A fast copy of the network on a device; the user's own stays where and as it is."""
+    from smoothcert.classifiers.module import arranged
+
+    try:
+        return arranged(classifier.network, example, device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
+
+
+def differentiable(classifier: Classifier, example: Tensor) -> Classifier:
+    """The same classifier with gradients to its inputs; only torch networks and compositions of them have any."""
+    from smoothcert.classifiers.composed import rebuilt
+    from smoothcert.classifiers.module import Module
+
+    def network(leaf: Classifier) -> Classifier:
+        if isinstance(leaf, Module):
+            return leaf.network
+        raise ModelError(
+            f"a search that climbs needs a torch network, for its gradients; got {type(leaf).__name__.lower()} "
+            "(the grid search needs none: --sigma-search grid)"
+        )
+
+    return rebuilt(classifier, network, example)
+
+
+def try_once(classifier: Classifier, example: Tensor) -> None:
+    """One forward pass, to tell a network that does not fit its inputs from one that cannot be exported."""
+    try:
+        classifier(example.unsqueeze(0))
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(
+            f"the network must accept inputs of shape {list(example.shape)}; it raised: {reason}"
+        ) from error
+
+
+def digest(spec: str | Path) -> str:
+    """A hash of a model: weights and architecture, ONNX with its weights, a callable and its source, or members."""
+    path, name = zoo.located(spec), ""
+    if ensemble.is_ensemble(path):
+        return ensemble.read(path).digest
+    if bundle.is_bundle(path):
+        return bundle.read(path).digest
+    if denoised.is_denoised(path):
+        return denoised.read(path).digest
+    if path.is_dir():
+        files = [path / "config.json", path / "weights.safetensors"]
+    elif path.suffix == ".onnx" and path.is_file():
+        from smoothcert.classifiers.onnx import parts
+
+        files = parts(path)
+    elif path.exists():
+        files = [path]
+    else:
+        from smoothcert.classifiers.function import source_file
+
+        file = source_file(str(spec))
+        files = [file] if file else []
+        name = str(spec).partition(":")[2] if file else str(spec)  # a file may hold several
+    total = hashlib.sha256(name.encode())
+    for file in files:
+        total.update(file.read_bytes())
+    return total.hexdigest()

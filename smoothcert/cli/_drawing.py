@@ -1,0 +1,144 @@
+"""What every command that draws takes beside its own: which inputs, where to, and by which means. One list for all."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from smoothcert.cli import _options as o
+from smoothcert.errors import OptionError
+
+if TYPE_CHECKING:
+    from smoothcert.classifiers import Ready
+    from smoothcert.data import Inputs
+    from smoothcert.engine.cluster import Cluster
+    from smoothcert.recipe import Question
+    from smoothcert.runs.remember import Remember
+
+Ray = Annotated[str | None, typer.Option(help="local, or HOST:PORT of a Ray cluster: its workers make the draws.")]
+RayWorkers = Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")]
+
+
+class Drawing(NamedTuple):
+    """The options, and the steps that they are for."""
+
+    data: o.Data
+    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")]
+    skip: o.Skip = 1
+    max: o.Max = -1
+    start: o.Start = 0
+    split: o.Split = "test"
+    seed: o.Seed = 0
+    batch: Annotated[
+        int | None, typer.Option(help="Rows a forward pass.  [default: 64; small images 256, large ones 8]")
+    ] = None
+    range: o.Range = None
+    image_size: o.ImageSize = None
+    engine: o.Engine = "auto"
+    threads: o.Threads = None
+    ray: Ray = None
+    ray_workers: RayWorkers = None
+
+    def check(self) -> None:
+        """Refuse, before anything is loaded, what can never be."""
+        from smoothcert.bounds import check_draws
+        from smoothcert.streams import check_seed
+
+        check_seed(self.seed)
+        if self.batch is not None:
+            check_draws(self.batch, "batch", "the engine")
+        self.cluster()
+
+    def cluster(self) -> Cluster | None:
+        """Where the draws are made, if not here."""
+        from smoothcert.engine.cluster import Cluster
+
+        if self.ray is None:
+            if self.ray_workers is not None:
+                raise OptionError("--ray-workers needs --ray")
+            return None
+        return Cluster(self.ray, self.ray_workers, 1 if self.threads is None else self.threads)
+
+    def load(self) -> Inputs:
+        subset = (self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
+        return o.Subset(*subset).load()
+
+    def prepare(self, model: str, inputs: Inputs) -> Ready:
+        return o.prepare(model, inputs, self.engine, self.threads)
+
+    def question(self, model: str, inputs: Inputs, noise: Any, procedure: Any, preparation: Any = None) -> Question:
+        """What is asked of every input."""
+        from smoothcert.classifiers import digest
+        from smoothcert.recipe import Question, describe
+
+        def place(spec: str) -> str:
+            return str(Path(spec).resolve()) if Path(spec).exists() else spec
+
+        sampling = getattr(procedure, "sampling", None)
+        return Question(
+            model=place(model),
+            model_digest=digest(model),
+            data=place(self.data) if self.data != inputs.name else self.data,
+            split=self.split,
+            skip=self.skip,
+            max=self.max,
+            data_digest=inputs.digest,
+            inputs=len(inputs),
+            noise=describe(noise),
+            procedure=describe(procedure),
+            sampling=None if sampling is None else describe(sampling),
+            seed=self.seed,
+            value_range=o.parse_range(self.range),
+            image_size=self.image_size,
+            start=self.start,
+            preparation=preparation,
+        )
+
+    def carry_out(
+        self, question: Question, inputs: Inputs, prepared: Ready, title: str, remember: Remember | None = None
+    ) -> None:
+        """Answer it for every input under a progress bar; a memory beside the run is closed afterwards."""
+        import contextlib
+        import shlex
+
+        from smoothcert.cli._progress import run_bar
+        from smoothcert.contracts import batch_rows
+        from smoothcert.recipe import Means, Recipe, now, versions
+        from smoothcert.runs.certify import carry_out
+
+        command = shlex.join(["smoothcert", *sys.argv[1:]])
+        notes = (prepared.note,) if prepared.note else ()
+        rows = self.batch or batch_rows(inputs.shape)
+        means = Means(rows, prepared.engine, command, self.threads, prepared.workers, versions(), notes, started=now())
+        shown = run_bar(f"{title} {inputs.name}")
+        with remember.memory if remember else contextlib.nullcontext(), shown as watcher:
+            recipe = Recipe(question, means)
+            carry_out(recipe, self.out, inputs, prepared.classifier, watcher, self.cluster(), remember)
+
+
+def draws(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first argument is a Drawing, as one that has all these options behind its own."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    kinds, defaults = get_type_hints(Drawing, include_extras=True), Drawing._field_defaults
+    shared = [
+        inspect.Parameter(
+            name, own[0].kind, default=defaults.get(name, inspect.Parameter.empty), annotation=kinds[name]
+        )
+        for name in Drawing._fields
+    ]
+    # A signature has what is required first.
+    every = sorted([*own, *shared], key=lambda option: option.default is not inspect.Parameter.empty)
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        command(Drawing(**{name: given.pop(name) for name in Drawing._fields}), **given)
+
+    with_options.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {option.name: option.annotation for option in every}
+    return with_options

@@ -1,0 +1,133 @@
+"""Progress on the terminal: rate, time left and what is being done, on stderr, gone when it is over."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
+WINDOW = 600.0  # seconds that a rate is taken over: a pause, or a slower part, is soon forgotten
+
+if TYPE_CHECKING:
+    from smoothcert.runs.certify import Watcher
+
+
+@contextlib.contextmanager
+def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
+    """A bar; the value given updates it: update(done, total, text), where text defaults to number and rate.
+
+    In a log file it is a line a minute.
+    """
+    console, pace = Console(stderr=True), _Pace(unit)
+    if not console.is_terminal:
+        yield _lines(title, unit)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}% {task.fields[text]}"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None, text=unit)
+
+        def update(done: float, total: float, text: str = "") -> None:
+            if total != progress.tasks[0].total:
+                progress.reset(task)
+            progress.update(task, completed=done, total=total, text=text or pace.told(done, total))
+
+        yield update
+
+
+class _Pace:
+    """How fast a job goes, over the last WINDOW seconds of what this process did.
+
+    Another total means another part, as of a run the memory's after the draws.
+    """
+
+    def __init__(self, unit: str) -> None:
+        self.unit, self.total = unit, math.nan
+        self.marks: deque[tuple[float, float]] = deque(maxlen=10)  # moments, and what was done by then
+
+    def rate(self, done: float, total: float) -> float:
+        now = time.monotonic()
+        if total != self.total:
+            self.total = total
+            self.marks.clear()
+        if not self.marks or now - self.marks[-1][0] >= WINDOW / 10:
+            self.marks.append((now, done))
+        then, before = self.marks[0]
+        return (done - before) / max(now - then, 1e-9)
+
+    def told(self, done: float, total: float) -> str:
+        rate = self.rate(done, total)
+        return f"{done:,.0f}/{total:,.0f} {self.unit}, {rate:{',.0f' if rate >= 10.0 else '.2g'}} {self.unit}/s"
+
+
+def _lines(title: str, unit: str) -> Callable[..., None]:
+    """The same as plain lines."""
+    pace, last = _Pace(unit), time.monotonic()
+
+    def update(done: float, total: float, text: str = "") -> None:
+        nonlocal last
+        now, rate = time.monotonic(), pace.rate(done, total)
+        if now - last >= QUIET and rate > 0.0:
+            last, told = now, text or pace.told(done, total)
+            left = (total - done) / rate
+            print(f"{title}: {done / total:.0%} {told}, {left:.0f} s left", file=sys.stderr, flush=True)
+
+    return update
+
+
+@contextlib.contextmanager
+def run_bar(title: str) -> Iterator[Watcher]:
+    """A bar for a run: a finished input counts for the most draws it could have taken, so the bar never goes back."""
+    from smoothcert.runs.certify import Watcher
+
+    with bar(title, "inputs") as update:
+        state = _RunState(update)
+        yield Watcher(state.started, state.rows, state.one_more, state.choosing, state.remembering)
+
+
+class _RunState:
+    """How far a run is."""
+
+    def __init__(self, update: Callable[..., None]) -> None:
+        self.update = update
+        self.start = time.monotonic()
+        self.inputs = self.before = self.finished = self.cap = 0
+        self.drawn = self.settled = 0  # draws in all; draws of inputs that are finished
+
+    def started(self, inputs: int, done: int, cap: int) -> None:
+        self.inputs, self.before, self.finished, self.cap = inputs, done, done, cap
+        self.show()
+
+    def rows(self, number: int, doing: str = "") -> None:
+        self.drawn += number
+        self.show(doing)
+
+    def choosing(self, copies: int) -> None:
+        self.rows(copies, ", choosing noise levels")
+
+    def remembering(self, done: int, inputs: int) -> None:
+        self.update(done, inputs, f"memory: {done}/{inputs} inputs")
+
+    def one_more(self, draws: int) -> None:
+        self.finished += 1
+        self.settled += draws
+        self.show()
+
+    def show(self, doing: str = "") -> None:
+        under_way = min(self.drawn - self.settled, self.cap * (self.inputs - self.finished))
+        done = (self.finished - self.before) * self.cap + max(0, under_way)
+        rate = self.drawn / max(time.monotonic() - self.start, 1e-9)
+        text = f"{self.finished}/{self.inputs} inputs, {rate:,.0f} draws/s{doing}"
+        self.update(done, max(1, (self.inputs - self.before) * self.cap), text)

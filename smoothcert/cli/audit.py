@@ -1,0 +1,83 @@
+"""`smoothcert audit`: the sceptic's command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smoothcert.cli import _json
+from smoothcert.cli import _options as o
+from smoothcert.cli import _parts as p
+from smoothcert.errors import OptionError
+
+if TYPE_CHECKING:
+    from smoothcert.audit._run import Report
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    inputs: Annotated[int, typer.Option(help="Certificates to attack and to test again; -1: all.")] = 100,
+    n: Annotated[int, typer.Option("--n", "--N", help="Fresh draws that test a certificate again.")] = 1000,
+    radii: Annotated[str | None, typer.Option(help="r1,r2,…: also the accuracy under attack at these radii.")] = None,
+    draws: Annotated[int, typer.Option(help="Noisy copies behind a gradient, and an answer under attack.")] = 128,
+    steps: Annotated[int, typer.Option(help="Steps of gradient ascent, where there are gradients.")] = 10,
+    redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds.")] = 3,
+    error: Annotated[float, typer.Option(help="Probability that an honest run is accused.")] = 0.001,
+    seed: Annotated[int, typer.Option(help="Chooses inputs, directions and fresh noise.")] = 0,
+    model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
+    data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
+    threads: o.Threads = None,
+    as_json: _json.Option = False,
+) -> None:
+    """Try to prove a run wrong: attack inside its radii, test again, look at noise, scores and counts. Exit 1 if it is.
+
+    smoothcert audit runs/a
+    smoothcert audit runs/a --radii 0.25,0.5 --draws 128
+    """
+    from smoothcert.audit._run import Places, Plan, audit
+    from smoothcert.cli._progress import bar
+
+    asked = p.parse_radii(None, radii)
+    if any(not 0 < radius < float("inf") for radius in asked):
+        raise OptionError(f"--radii must be positive numbers; got '{radii}'")
+    plan = Plan(inputs, n, asked, draws, steps, redraw, error, seed, threads)
+    with bar(f"audit {run.name}", "trials") as update:
+        report = audit(run, plan, Places(model, data, memory), update)
+    if as_json:
+        _json.say(_answer(run, report))
+    else:
+        typer.echo(_as_text(report))
+    if report.violations:
+        raise typer.Exit(1)
+
+
+def _as_text(report: Report) -> str:
+    lines = []
+    for check in report.checks:
+        lines.append(f"{'held' if check.held else 'VIOLATED':<9} {check.name:<8} {check.tried}")
+        lines += [f"    {violation}" for violation in check.violations[:20]]
+        if len(check.violations) > 20:
+            lines.append(f"    … and {len(check.violations) - 20} more")
+        lines += [f"    not more than alpha allows: {excused}" for excused in check.excused]
+    for stand in report.stands:
+        under, sure = stand.right / stand.inputs, stand.certified / stand.inputs
+        lines.append(f"radius {stand.radius:g}: accuracy {under:.3f} under attack, {sure:.3f} certified")
+    trials = ", ".join(f"{check.name} {check.trials}" for check in report.checks)
+    verdict = f"{len(report.violations)} violations" if report.violations else "nothing found"
+    lines.append(f"{verdict} (trials: {trials}; an honest run is accused with probability at most {report.error:g})")
+    return "\n".join(lines)
+
+
+def _answer(run: Path, report: Report) -> dict[str, Any]:
+    import dataclasses
+
+    return {
+        "run": str(run),
+        "verdict": "violated" if report.violations else "nothing found",
+        "error": report.error,
+        "checks": [dataclasses.asdict(check) for check in report.checks],
+        "under_attack": [stand._asdict() for stand in report.stands],
+    }

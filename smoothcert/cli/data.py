@@ -1,0 +1,90 @@
+"""`smoothcert data`: fetch data sets and see which there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from smoothcert.cli import _json
+from smoothcert.cli._console import console
+
+app = typer.Typer(help="Data sets: fetch them, and see which there are.")
+
+_PATIENCE = 2.0  # seconds before a download shows its progress
+
+
+@app.command("get")
+def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert data list` names it.")]) -> None:
+    """Fetch a data set, verify it by checksum and cache it (SMOOTHCERT_DATA says where)."""
+    from smoothcert import catalog
+
+    part = catalog.build("data", name)
+    if part.embedded:
+        typer.echo(f"{name} is embedded; there is nothing to fetch")
+        return
+    with _Bar() as bar:
+        part.get(progress=bar.report)
+    typer.echo(f"{name} is cached and verified in {part.folder()}")
+
+
+@app.command("list")
+def list_(as_json: _json.Option = False) -> None:
+    """Show the data sets by name, with their sizes, shapes, and where they are cached."""
+    from rich.table import Column, Table
+
+    from smoothcert import catalog
+
+    parts = {name: catalog.build("data", name) for name in catalog.names("data")}
+    if as_json:
+        _json.say([_facts(name, part) for name, part in parts.items()])
+        return
+    table = Table("name", "train", "test", "shape", "classes", Column("cached", overflow="fold"))
+    for name, part in parts.items():
+        where = (
+            "embedded" if part.embedded else str(part.folder()) if part.cached() else f"no: smoothcert data get {name}"
+        )
+        shape = "×".join(map(str, part.shape))
+        table.add_row(name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where)
+    console(120).print(table)
+    typer.echo("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
+
+
+def _facts(name: str, part: Any) -> dict[str, Any]:
+    there = part.embedded or part.cached()
+    cached = str(part.folder()) if there and not part.embedded else None
+    return {
+        "name": name, "sizes": part.sizes, "shape": part.shape, "classes": part.classes, "there": there,
+        "cached": cached,
+    }  # fmt: skip
+
+
+class _Bar:
+    """A progress bar on stderr that appears when a fetch takes longer than _PATIENCE."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> _Bar:
+        import threading
+
+        # A package client reports nothing while it works, so the clock and not a report must open the bar.
+        self._timer = threading.Timer(_PATIENCE, self._progress.start)
+        self._timer.daemon = True
+        self._timer.start()
+        return self
+
+    def report(self, what: str, done: int, total: int | None) -> None:
+        short = what if len(what) <= 50 else f"…{what[-49:]}"
+        self._progress.update(self._task, description=short, completed=done, total=total)
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        if self._progress.live.is_started:  # a bar that never opened would still print an empty line
+            self._progress.stop()

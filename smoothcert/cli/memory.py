@@ -1,0 +1,136 @@
+"""`smoothcert memory`: make a memory of certified regions, look at it, check it, ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from smoothcert.cli import _json
+from smoothcert.cli import _options as o
+from smoothcert.cli._console import console
+from smoothcert.errors import OptionError
+
+app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it.")
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The memory.")]
+
+
+@app.command("create")
+def create(
+    file: File,
+    model: o.Model,
+    shape: Annotated[str, typer.Option(help="Of one input, channels first, as in 3,32,32.")],
+    norm: Annotated[str, typer.Option(help="That radii are measured in: l2, or l1.")] = "l2",
+) -> None:
+    """Make an empty memory for one classifier, norm and shape of inputs; smoothcert certify --memory FILE fills it.
+
+    smoothcert memory create m.sqlite models/a --shape 3,32,32
+    """
+    from smoothcert.classifiers import digest, load
+    from smoothcert.memory import Memory
+
+    try:
+        sizes = tuple(int(size) for size in shape.split(","))
+    except ValueError as error:
+        raise OptionError(f"--shape must be whole numbers with commas between, as in 3,32,32; got '{shape}'") from error
+    load(model)  # a memory for what is no classifier would be refused by everybody
+    Memory.create(file, digest(model), cast(Any, norm), sizes).close()  # what is no norm is refused there
+    typer.echo(f"{file} is an empty memory for {model}, {norm}, inputs {sizes}")
+
+
+@app.command("stats")
+def stats(file: File, as_json: _json.Option = False) -> None:
+    """Whose a memory is, and its regions by label: how many, how many made room for others, their radii."""
+    from smoothcert.memory import Memory
+
+    with Memory.open(file, frozen=True) as memory:
+        found = memory.stats()
+        identity = memory.identity
+    if as_json:
+        labels = [label._asdict() for label in found.labels]
+        owner = {"classifier": found.owner.classifier, "norm": found.owner.norm, "shape": list(found.owner.shape)}
+        about = {"identity": identity, **owner, "regions": found.regions, "bytes": found.size, "labels": labels}
+        _json.say(about)
+        return
+    typer.echo(f"memory {identity[:8]} of classifier {found.owner.classifier[:12]}, {found.owner.norm}, "
+               f"inputs {found.owner.shape}: {found.regions} regions, {found.size:,} bytes")  # fmt: skip
+    if found.labels:
+        lines = [
+            (str(part.label), str(part.regions), str(part.shrunk), _radius(part.smallest), _radius(part.largest))
+            for part in found.labels
+        ]
+        _table(("label", "regions", "made room", "smallest radius", "largest radius"), lines)
+
+
+@app.command("check")
+def check(file: File) -> None:
+    """Look at every region again, and at every pair of different labels that could meet. Exit 1 if any does.
+
+    smoothcert memory check m.sqlite
+    """
+    from smoothcert.memory import Memory
+
+    with Memory.open(file, frozen=True) as memory:
+        wrong, regions = memory.check(), len(memory)
+    for line in wrong[:20]:
+        typer.echo(f"WRONG  {line}")
+    if len(wrong) > 20:
+        typer.echo(f"… and {len(wrong) - 20} more")
+    typer.echo(
+        f"{regions} regions: " + (f"{len(wrong)} things are wrong" if wrong else "no two of different labels meet")
+    )
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command("query")
+def query(
+    file: File,
+    data: o.Data,
+    skip: o.Skip = 1,
+    max: o.Max = -1,
+    start: o.Start = 0,
+    split: o.Split = "test",
+    range: o.Range = None,
+    image_size: o.ImageSize = None,
+    as_json: _json.Option = False,
+) -> None:
+    """Ask a memory about inputs: the label and number of the region each lies deepest in, and how far it holds.
+
+    smoothcert memory query m.sqlite --data cifar10 --start 17 --max 18
+    """
+    from smoothcert.memory import Memory
+
+    inputs = o.Subset(data, split, skip, max, range, image_size, start).load()
+    with Memory.open(file, frozen=True) as memory:
+        answers = [memory.query(inputs.tensor(position)) for position, _ in enumerate(inputs.indices)]
+    found = [(int(index), answer) for index, answer in zip(inputs.indices, answers, strict=True)]
+    if as_json:
+        nothing = {"label": None, "number": None, "radius": 0.0}
+        _json.say([{"input": i, **(a._asdict() if a else nothing)} for i, a in found])
+        return
+    lines = [(str(i), str(a.label), str(a.number), _radius(a.radius)) for i, a in found if a]
+    if lines:
+        _table(("input", "label", "region", "radius"), lines)
+    typer.echo(f"{len(lines)} of {len(inputs)} inputs of {inputs.name} ({inputs.split}) lie in a region")
+
+
+def _radius(radius: float) -> str:
+    from smoothcert.report.tables import decimal
+
+    return decimal(radius)
+
+
+def _table(heads: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(*line)
+    console(100).print(table)

@@ -1,0 +1,234 @@
+"""`smoothcert train`: a base classifier, trained under noise."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smoothcert.cli._options import ImageSize, NoiseName, Range, Threads, parse_range
+from smoothcert.cli._parts import parse_value, say_noise
+
+if TYPE_CHECKING:
+    from smoothcert.training.settings import Settings
+
+
+def command(
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the checkpoint; an unfinished training there is continued.")
+    ] = None,
+    data: Annotated[str, typer.Option(help="Data set, .npz file or folder of images.")] = "digits",
+    arch: Annotated[str, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …")] = "digits_cnn",
+    objective: Annotated[
+        str, typer.Option(help="gaussian, smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability.")
+    ] = "gaussian",
+    sigma: Annotated[
+        float | None, typer.Option(help="Standard deviation of the noise, for inputs in [0,1].  [default: 0.25]")
+    ] = None,
+    noise: NoiseName = "gaussian",
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 150,
+    batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
+    optimiser: Annotated[str, typer.Option(help="sgd (Nesterov momentum 0.9) or adamw.")] = "sgd",
+    lr: Annotated[
+        float | None, typer.Option(help="Learning rate, the highest of the schedule.  [default: 0.1; adamw: 0.001]")
+    ] = None,
+    schedule: Annotated[str, typer.Option(help="step (÷10 after each third, or at --drops) or one_cycle.")] = "step",
+    drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
+    warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
+    clip: Annotated[float, typer.Option(help="Greatest length of a gradient; 0: any.")] = 0.0,
+    ema: Annotated[float, typer.Option(help="Decay of a running average of the weights; 0: none.")] = 0.0,
+    augment: Annotated[str, typer.Option(help="none, or crop_flip for small images.")] = "none",
+    seed: Annotated[int, typer.Option(help="Decides weights, order and noise.")] = 0,
+    seeds: Annotated[str | None, typer.Option(help="Several trainings: 0-4 or 0,3,7, each in OUT/seed-N.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="Checkpoint whose weights to begin with.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="An .npz of index and label to learn instead of the data's.")
+    ] = None,
+    sigma_per_example: Annotated[
+        bool,
+        typer.Option("--sigma-per-example", help="After a warm-up, each example's own noise level follows its radius."),
+    ] = False,
+    sigma_warmup: Annotated[int, typer.Option(help="Epochs before that, at the common sigma.")] = 50,
+    sigma_step: Annotated[float, typer.Option(help="Length of an example's one step an epoch.")] = 1e-4,
+    sigma_draws: Annotated[int, typer.Option(help="Noisy copies behind such a step.")] = 1,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="Say what would be trained and its cost, and stop.")
+    ] = False,
+    range: Range = None,
+    image_size: ImageSize = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
+    threads: Threads = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="name=value, an option of arch, objective or noise.")
+    ] = None,
+) -> None:
+    """Train a network under noise. Stopped at any moment, it goes on from the last epoch when called again.
+
+    On several devices: `torchrun --nproc-per-node N -m smoothcert train …`.
+    """
+    from smoothcert.errors import OptionError
+    from smoothcert.training.settings import Settings
+
+    options = _options(set_ or [], arch, objective, noise)
+    settings = Settings(
+        data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, optimiser=optimiser,
+        lr=lr, schedule=schedule, drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip,
+        ema=ema, augment=augment, seed=seed, start=start, labels=labels, sigma_per_example=sigma_per_example,
+        sigma_warmup=sigma_warmup, sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=parse_range(range),
+        image_size=image_size, arch_options=options["architectures"], objective_options=options["training.objectives"],
+        noise=noise, noise_options=options["noise"],
+    )  # fmt: skip
+    if describe:
+        _describe(settings)
+        return
+    if out is None:
+        raise OptionError("out of training must be a folder for the checkpoint (--out); got none")
+    _use_threads(threads)
+    for each in _whole_numbers("seeds", seeds) or [None]:
+        folder = out if each is None else out / f"seed-{each}"
+        _train(settings if each is None else dataclasses.replace(settings, seed=each), folder, _device(device))
+
+
+def _train(settings: Settings, out: Path, device: str) -> None:
+    from smoothcert.training.loop import train
+
+    with contextlib.ExitStack() as stack:
+        config = train(settings, out, _watch(stack, out), device)
+    if int(os.environ.get("RANK", 0)) > 0:
+        return
+    if "noisy_mse" in config:
+        typer.echo(f"{out}: epoch {config['epoch']}, squared error under noise {config['noisy_mse']:.5f}")
+        return
+    typer.echo(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
+    if estimate := config.get("estimate"):
+        told = ", ".join(f"{share:.2f} at {radius}" for radius, share in estimate.items())
+        under = say_noise(settings.build_noise())
+        typer.echo(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
+
+
+def _describe(settings: Settings) -> None:
+    from smoothcert.architectures._cost import cost
+    from smoothcert.training import setup
+
+    inputs, _ = setup.inputs(settings)
+    loss = setup.objective(settings)
+    setup.require_noise(settings, loss, inputs.tensor(0))
+    config = setup.config(settings, inputs, loss)
+    network = setup.network(config, settings)
+    typer.echo(f"{settings.arch} for {list(inputs.shape)}: {cost(network, inputs.shape)}")
+    typer.echo(
+        f"{settings.data}: {len(inputs):,} training inputs, {math.ceil(len(inputs) / settings.batch):,} steps an epoch"
+    )
+    typer.echo(f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in config["objective"].items()))
+    typer.echo(say_noise(settings.build_noise()))
+    typer.echo(f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs")
+
+
+def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
+    """0-4 or 0,3,7."""
+    from smoothcert.errors import OptionError
+
+    if text is None:
+        return None
+    parts = [part.split("-") for part in text.split(",")]
+    if not all(1 <= len(part) <= 2 and all(end.strip().isdigit() for end in part) for part in parts):
+        raise OptionError(f"{option} of training must be whole numbers as in 0-4 or 0,3,7; got '{text}'")
+    return tuple(number for part in parts for number in builtins.range(int(part[0]), int(part[-1]) + 1))
+
+
+def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict[str, dict[str, Any]]:
+    """`name=value` settings of the command line, sorted into options of architecture, objective and noise."""
+    from smoothcert import catalog
+    from smoothcert.errors import OptionError
+
+    known = {
+        folder: {field.name for field in dataclasses.fields(catalog.find(folder, part)[0])}
+        for folder, part in (("architectures", arch), ("training.objectives", objective), ("noise", noise))
+    }
+    chosen: dict[str, dict[str, Any]] = {folder: {} for folder in known}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        owners = [folder for folder, fields in known.items() if name in fields]
+        if not equals or not owners:
+            every = ", ".join(sorted(set().union(*known.values())))
+            raise OptionError(f"set of training must be name=value with a name of {every}; got '{setting}'")
+        for owner in owners:
+            chosen[owner][name] = parse_value(text)
+    return chosen
+
+
+def _use_threads(threads: int | None) -> None:
+    import torch
+
+    from smoothcert.errors import OptionError
+
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads of training must be at least 1; got {threads}")
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _device(name: str) -> str:
+    import torch
+
+    from smoothcert.errors import OptionError
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise OptionError(f"device of training must be one torch has here; got '{name}'") from error
+    return name
+
+
+def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
+    """The loop's reports as a bar: time left, loss by term at each step, accuracy under noise after each epoch."""
+    from smoothcert.cli._progress import bar
+    from smoothcert.training.loop import Watch
+
+    class Bar(Watch):
+        def started(self, done: int, epochs: int, steps: int) -> None:
+            # The bar opens here and not before, so that bad settings leave one line and nothing else.
+            self.update = stack.enter_context(bar("training", "epochs"))
+            self.done, self.epochs, self.steps, self.found = done * steps, epochs, steps, ""
+            self.log: Any = None
+
+        def stepped(self, terms: Mapping[str, float]) -> None:
+            self.done += 1
+            self._show(terms)
+
+        def finished(self, epoch: int, terms: Mapping[str, float], found: Mapping[str, float]) -> None:
+            self.done = epoch * self.steps
+            self.found = "".join(f", {name.replace('_', ' ')} {value:.3g}" for name, value in found.items())
+            self._show(terms)
+            self.log = self.log or _event_log(stack, out)
+            for name, value in {**terms, **found}.items() if self.log is not None else ():
+                self.log.add_scalar(name, value, epoch)
+
+        def _show(self, terms: Mapping[str, float]) -> None:
+            told = ", ".join(f"{name} {value:.3g}" for name, value in terms.items())
+            epoch = math.ceil(self.done / self.steps)
+            self.update(self.done, self.epochs * self.steps, f"epoch {epoch}/{self.epochs}, {told}{self.found}")
+
+    return Bar()
+
+
+def _event_log(stack: contextlib.ExitStack, out: Path) -> Any:
+    """TensorBoard's, in the checkpoint folder, where TensorBoard is installed."""
+    import importlib.util
+
+    if importlib.util.find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    log = SummaryWriter(str(out / "tensorboard"))
+    stack.callback(log.close)
+    return log

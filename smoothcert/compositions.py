@@ -1,0 +1,148 @@
+"""What a library user holds of several networks: ACES, and routing between branches.
+
+>>> aces = Aces("models/certified", core="models/accurate", noise=Gaussian(0.25), theta=0.3)
+>>> aces.certify(x).radius
+>>> aces.save("models/both")
+>>> Aces.load("models/both").predict(x)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from smoothcert.classifiers import bundle, load, wrap
+from smoothcert.contracts import Certificate, Noise
+from smoothcert.errors import ModelError
+from smoothcert.procedures.aces import Aces as AcesCertify
+from smoothcert.procedures.aces_predict import AcesPredict
+from smoothcert.procedures.route import Route as RouteCertify
+from smoothcert.procedures.route_predict import RoutePredict
+from smoothcert.recipe import describe
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.smoothed import Procedure, Smoothed
+
+Part = tuple[str, Any, Noise | None]  # role, model or what `smoothcert.load` takes, noise; a core has none
+
+
+class Composition(ABC):
+    """Networks with roles, each under its noise. A network is an object, or what `smoothcert.load` takes."""
+
+    kind: bundle.Part  # the procedure's name, with the options that belong to the composition
+
+    def __init__(self, parts: Sequence[Part], noise: Noise, engine: str) -> None:
+        self.parts = tuple(parts)
+        roles, models, noises = zip(*parts, strict=True)
+        loaded = tuple(load(model) if isinstance(model, str | Path) else wrap(model) for model in models)
+        self._smoothed = Smoothed(bundle.Bundle(roles, loaded, noises), noise, engine=engine)
+
+    @abstractmethod
+    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure: ...
+
+    @abstractmethod
+    def _predicting(self, n: int, alpha: float) -> Procedure: ...
+
+    def certify(
+        self, x: Any, *, n0: int = 100, n: int = 100_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None
+    ) -> Certificate:
+        """The label of x and the radius within which it cannot change, except with probability alpha.
+
+        Its parts are the certificates of the selection and of what was selected.
+        """
+        return self.certify_all([x], n0=n0, n=n, alpha=alpha, seed=seed, batch=batch)[0]
+
+    def certify_all(
+        self,
+        inputs: Sequence[Any],
+        *,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        seed: int = 0,
+        batch: int | None = None,
+    ) -> list[Certificate]:
+        """One certificate for each input; alpha is for each of them alone."""
+        return self._smoothed.run(self._certifying(n0, n, alpha), inputs, seed, batch)
+
+    def predict(self, x: Any, *, n: int = 10_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
+        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
+        return self._smoothed.run(self._predicting(n, alpha), [x], seed, batch)[0].label
+
+    def save(self, folder: str | Path) -> None:
+        """Write composition.json; the networks stay where they are, so they must be folders, files or names."""
+        for role, model, _ in self.parts:
+            if not isinstance(model, str | Path):
+                raise ModelError(
+                    f"{role} of a composition must be a folder, file or name to be saved; got {type(model).__name__}"
+                )
+        parts = [(role, str(model), None if noise is None else describe(noise)) for role, model, noise in self.parts]
+        bundle.write(Path(folder), bundle.described(Path(folder), self.kind, parts))
+
+    def _at(self, folder: Path) -> Self:
+        """As loaded from a folder: its networks can be saved again."""
+        places = [bundle.located(folder, member) for member in bundle.read(folder).members]
+        self.parts = tuple((role, place, noise) for (role, _, noise), place in zip(self.parts, places, strict=True))
+        return self
+
+
+class Aces(Composition):
+    """The certified network where the selection is certain of it, else the core, which has no radius.
+
+    Without a selection network the certified one's own entropy selects, where it is at most theta.
+    """
+
+    def __init__(
+        self, certify: Any, core: Any, noise: Noise, theta: float = 0.3, select: Any = None, *, engine: str = "auto"
+    ) -> None:
+        self.theta = AcesCertify(theta).theta
+        self.kind = {"name": "aces", "theta": theta}
+        selection: list[Part] = [] if select is None else [("select", select, noise)]
+        super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine)
+
+    @classmethod
+    def load(cls, folder: str | Path, theta: float | None = None, *, engine: str = "auto") -> Self:
+        """A composition that was saved, or that `smoothcert aces certify` keeps as RUN/model; at another theta."""
+        kind, networks = bundle.load_kind(Path(folder), "aces")
+        parts = dict(zip(networks.roles, networks.members, strict=True))
+        noise = networks.noises[0]
+        if noise is None or not {"certify", "core"} <= parts.keys():
+            raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
+        at = kind.get("theta", 0.3) if theta is None else theta
+        made = cls(parts["certify"], parts["core"], noise, at, parts.get("select"), engine=engine)
+        return made._at(Path(folder))
+
+    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
+        return AcesCertify(self.theta, n0, n, alpha)
+
+    def _predicting(self, n: int, alpha: float) -> Procedure:
+        return AcesPredict(self.theta, n, alpha)
+
+
+class Route(Composition):
+    """A selector chooses one of several branches, each with its own noise; a branch without noise is a core."""
+
+    def __init__(
+        self, branches: Sequence[tuple[Any, Noise | None]], selector: Any, noise: Noise, *, engine: str = "auto"
+    ) -> None:
+        if len(branches) < 2:
+            raise ModelError(f"a route must have at least two branches; got {len(branches)}")
+        self.kind = {"name": "route"}
+        parts: list[Part] = [(f"branch {number}", *branch) for number, branch in enumerate(branches)]
+        super().__init__([*parts, ("select", selector, noise)], noise, engine)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, engine: str = "auto") -> Self:
+        """A composition that was saved, or that a run of `smoothcert route certify` keeps as RUN/model."""
+        _, networks = bundle.load_kind(Path(folder), "route")
+        *branches, (selector, noise) = zip(networks.members, networks.noises, strict=True)
+        if noise is None:
+            raise ModelError(f"{folder} must hold branches and a selector with its noise; it does not")
+        return cls(branches, selector, noise, engine=engine)._at(Path(folder))
+
+    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
+        return RouteCertify(n0, Fixed(n, alpha))
+
+    def _predicting(self, n: int, alpha: float) -> Procedure:
+        return RoutePredict(n, alpha)

@@ -1,0 +1,235 @@
+"""Every value and every protocol of smoothcert, on one page.
+
+    input ─▶ procedure ─▶ Draw ─▶ engine ─▶ noise ─▶ classifier ─▶ Counts ─▶ procedure ─▶ Certificate
+
+A procedure is a generator: it *asks* for draws by yielding a `Draw` and *receives* the counts of their outcomes.
+It never sees a network, a device or a batch; the engine never sees a statistic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from torch import Tensor, nn
+
+T = TypeVar("T")
+
+Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes], votes of one answer
+Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
+
+ABSTAIN = -1
+EVERY = "every"  # the purpose of a stream that holds each case of a noise once: draw i is case i
+
+
+def batch_rows(shape: Sequence[int]) -> int:
+    """Rows of a batch unless said otherwise.
+
+    64 keep the cores busy. Small images take 256, or handing batches to workers would cost as much as their network;
+    large ones 8, for the memory's sake.
+    """
+    size = math.prod(shape)
+    return 256 if size <= 2**10 else 64 if size <= 2**16 else 8
+
+
+class Stream(NamedTuple):
+    """Names a stream of noise. Two draws are independent unless stream and draw number are both equal."""
+
+    seed: int
+    input: int  # index in a run; a hash of x for a single input
+    purpose: str  # "guess", "test", "predict", … never share noise
+
+
+class Noise(Protocol):
+    """A distribution, and the certificate its theorem buys."""
+
+    @property
+    def norm(self) -> Norm: ...
+
+    def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
+        """Write noisy copies number first, first+1, … of x into out [rows, *x.shape], however they are batched."""
+
+    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
+        """Radius proven by p_top ≤ P(top class) and p_next ≥ P(any other class); differentiable."""
+
+    def need(self, radius: float, dim: int) -> float:
+        """The P(top class) that a radius needs, rounded up."""
+
+
+class Ballot(Protocol):
+    """What is counted: scores → outcome numbers."""
+
+    def outcomes(self, classes: int) -> int: ...
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Scores [batch, classes] → int64 outcome numbers [batch, columns]."""
+
+    def close(self, scores: Tensor, share: float) -> Tensor:
+        """Whether an outcome [batch, columns] may change when every score does, by this share of the row's largest."""
+
+
+@dataclass(frozen=True)
+class TopClass:
+    """The plain ballot: one vote for the class with the highest score."""
+
+    def outcomes(self, classes: int) -> int:
+        return classes
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        return scores.argmax(dim=1, keepdim=True)
+
+    def close(self, scores: Tensor, share: float) -> Tensor:
+        import torch
+
+        if scores.shape[1] == 1:
+            return torch.zeros(len(scores), 1, dtype=torch.bool)
+        first, second = scores.topk(2, dim=1).values.unbind(dim=1)
+        return (first - second <= 2 * share * scores.abs().amax(dim=1)).unsqueeze(1)  # one falls, the other rises
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is sampled: a classifier under a noise, seen through a ballot."""
+
+    classifier: Classifier
+    noise: Noise
+    ballot: Ballot = field(default_factory=TopClass)
+
+
+class Draw(NamedTuple):
+    """A request for fresh noisy copies of the input; answered by Counts [columns, outcomes]."""
+
+    source: Source
+    draws: int
+    purpose: str = "test"
+
+
+Steps: TypeAlias = Generator[Draw, Counts, T]  # an algorithm for one input
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a test saw and what follows from it; a radius can be recomputed from it without the network."""
+
+    label: int  # the class under test
+    counts: tuple[tuple[int, ...], ...]  # votes of every class, look by look
+    draws: int
+    low: float  # lower confidence bound on the probability of `label`
+    next_high: float  # upper confidence bound on the probability of any other class
+    alpha: float  # both bounds hold together with probability 1 − alpha
+    question: tuple[float, ...] | None = None  # the radii asked about; None asks for the largest
+
+    def certificate(self, noise: Noise, dim: int) -> Certificate:
+        """The label with the radius these bounds prove, or an abstention."""
+        import torch
+
+        exact = self.alpha == 0.0  # every case was counted: nothing was left to chance
+        abstention = Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
+        if self.question is not None:
+            proven = [radius for radius in self.question if noise.need(radius, dim) <= self.low]
+            return (
+                Certificate(self.label, max(proven), noise.norm, self.alpha, "smoothing", self)
+                if proven
+                else abstention
+            )
+        if not (self.low > self.next_high or (exact and self.low == self.next_high)):
+            return abstention
+        bounds = torch.tensor([self.low, self.next_high], dtype=torch.float64)
+        radius = float(noise.radius(bounds[0], bounds[1], dim))
+        if not radius >= 0.0:
+            return abstention
+        if not exact and noise.norm != "l0":  # whole numbers of coordinates, and of steps, are exact as they are
+            # The bounds carry a margin far above the rounding of `radius`; one step down makes that safe at any size.
+            radius = max(0.0, math.nextafter(radius, -math.inf))
+        return Certificate(self.label, radius, noise.norm, self.alpha, "deterministic" if exact else "smoothing", self)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The label is constant in the open ball of this radius, or ABSTAIN with radius 0.
+
+    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise).
+    """
+
+    label: int
+    radius: float
+    norm: Norm
+    alpha: float  # probability that this certificate is wrong
+    guarantee: Literal["smoothing", "memory", "deterministic", "none"]
+    evidence: Evidence
+    parts: tuple[Certificate, ...] = ()
+
+    @property
+    def abstained(self) -> bool:
+        return self.label == ABSTAIN
+
+
+class Sampling(Protocol):
+    """How many draws, and what they prove."""
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def cap(self) -> int:
+        """The most draws one test can take."""
+
+    @property
+    def follows_leader(self) -> bool:
+        """Whether `test` may be asked for the leading class."""
+
+    def check(self, noise: Noise, dim: int) -> str:
+        """Refuse what these draws can never show; otherwise what they can, in one line."""
+
+    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
+        """Test a class; None: whichever leads, for schemes that can."""
+
+
+class Batch(NamedTuple):
+    """A batch of clean inputs on their way into a training loss, and the noise to be added to them."""
+
+    x: Tensor  # [batch, ...] in [0,1]
+    y: Tensor  # int64 [batch]
+    sigma: Tensor  # [batch], the noise level of each example; 1 for a noise that has no such level
+    generator: torch.Generator  # the source of every random number of a loss, so that training can be repeated
+    epoch: float  # epochs done so far, with the fraction of the present one: warm-ups are told in epochs
+    noise: Noise
+
+
+class Objective(Protocol):
+    """A training loss; its terms are summed for the gradient and logged by name."""
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]: ...
+
+
+class Answer(NamedTuple):
+    """One answered draw, as a run keeps it."""
+
+    purpose: str
+    draws: int
+    counts: tuple[tuple[int, ...], ...]  # [columns, outcomes]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One input on its way through the engine."""
+
+    index: int
+    x: Tensor
+    steps: Steps[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A finished job: its result and every answer it was given."""
+
+    index: int
+    result: Any
+    answers: tuple[Answer, ...]
+    seconds: float  # its share of the time its batches took

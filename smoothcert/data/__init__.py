@@ -1,0 +1,182 @@
+"""Data sets: name or path → inputs in [0,1] with labels.
+
+    load("digits")  load("cifar10", split="train")  load("mine.npz")  load("imagenet/", image_size=224)
+
+The subset rule is that of the scripts of Cohen et al. (2019): every `skip`-th input, stopping before index `max`; from
+index `start`, which is 0 there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from smoothcert.errors import DataError, OptionError, unknown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_CHUNK = 512  # inputs turned into floats at a time while hashing: bounds memory, not results
+
+
+class Store(Protocol):
+    """Where the values of the selected inputs lie."""
+
+    def take(self, positions: Array) -> Array:
+        """Values in [0,1] of the inputs at these positions, float32 [len(positions), *shape]."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A labelled subset of a data set, in the order of its indices."""
+
+    name: str
+    split: str
+    indices: Array  # int64 [N], index in the full split, as logs print them
+    labels: Array  # int64 [N]
+    shape: tuple[int, ...]  # of one input, channels first
+    classes: int | None  # None where the data do not say
+    store: Store
+
+    def __post_init__(self) -> None:
+        if len(self.indices) == 0:
+            raise DataError(f"subset of {self.name} ({self.split}) must hold at least one input; got none")
+        if self.classes is not None and int(self.labels.max()) >= self.classes:
+            raise DataError(f"labels of {self.name} must be below {self.classes}; got {int(self.labels.max())}")
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def tensor(self, position: int) -> Tensor:
+        """The input at a position of this subset: float32 [*shape] in [0,1]."""
+        import numpy as np
+
+        return self.tensors(np.array([range(len(self))[position]]))[0]
+
+    def tensors(self, positions: Array | None = None) -> Tensor:
+        """The inputs at these positions, or all of them: float32 [len(positions), *shape] in [0,1]."""
+        import numpy as np
+        import torch
+
+        return torch.from_numpy(self.store.take(np.arange(len(self)) if positions is None else positions))
+
+    def chosen(self, positions: Array, labels: Array | None = None) -> Inputs:
+        """The inputs at these positions, in this order, with other labels where they are given."""
+        kept = self.labels[positions] if labels is None else labels
+        classes = self.classes if labels is None else None
+        return Inputs(
+            self.name, self.split, self.indices[positions], kept, self.shape, classes, _Chosen(self.store, positions)
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of the selected values, labels and indices: the same numbers from any file give the same one."""
+        import hashlib
+
+        import numpy as np
+
+        digest = hashlib.sha256(repr(self.shape).encode())
+        for column in (self.indices, self.labels):
+            digest.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
+        for start in range(0, len(self), _CHUNK):
+            values = self.store.take(np.arange(start, min(start + _CHUNK, len(self))))
+            digest.update(np.ascontiguousarray(values, dtype="<f4").data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Some positions of another store."""
+
+    store: Store
+    positions: Array
+
+    def take(self, positions: Array) -> Array:
+        return self.store.take(self.positions[positions])
+
+
+def load(
+    spec: str,
+    split: str = "test",
+    skip: int = 1,
+    max: int = -1,
+    value_range: tuple[float, float] | None = None,
+    image_size: int | None = None,
+    start: int = 0,
+) -> Inputs:
+    """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
+    from smoothcert import catalog
+
+    _check_options(skip, max, value_range, image_size, start)
+    path = Path(spec).expanduser()
+    if spec in catalog.names("data"):
+        _refuse(spec, range=value_range, image_size=image_size)
+        return _named(spec, split, skip, max, start)
+    if path.suffix == ".npz":
+        from smoothcert.data import _npz
+
+        _refuse(spec, image_size=image_size)
+        return _npz.load(path, split, skip, max, value_range, start)
+    if path.is_dir():
+        from smoothcert.data import _folder
+
+        _refuse(spec, range=value_range)
+        return _folder.load(path, split, skip, max, image_size, start)
+    if path.exists() or len(path.parts) > 1:
+        got = "another kind of file" if path.exists() else "no such file"
+        raise DataError(f"data '{spec}' must be a data set's name, an .npz file or a folder of images; got {got}")
+    raise unknown("data", spec, [*catalog.names("data"), "file.npz", "folder/"])
+
+
+def subset(length: int, skip: int, max: int, start: int = 0) -> Array:
+    """The indices that Cohen's scripts visit: every skip-th of `length` from start, stopping before max (−1: never)."""
+    import numpy as np
+
+    end = length if max == -1 else min(max, length)
+    if start >= end > 0:
+        raise OptionError(f"start of the data must be below {end}, where the inputs end; got {start}")
+    return np.arange(start, end, skip, dtype=np.int64)
+
+
+def _named(name: str, split: str, skip: int, max: int, start: int) -> Inputs:
+    from smoothcert import catalog
+    from smoothcert.data._arrays import ArrayStore
+
+    part = catalog.build("data", name)
+    if split not in part.sizes:
+        raise unknown(f"split of {name}", split, part.sizes)
+    values, labels = part.load(split)
+    indices = subset(len(labels), skip, max, start)
+    store = ArrayStore(values[indices], *part.scale)
+    return Inputs(name, split, indices, labels[indices], part.shape, part.classes, store)
+
+
+def _check_options(
+    skip: int, max: int, value_range: tuple[float, float] | None, image_size: int | None, start: int
+) -> None:
+    import math
+
+    if skip < 1:
+        raise OptionError(f"skip of the data must be at least 1; got {skip}")
+    if start < 0:
+        raise OptionError(f"start of the data must be 0 or more; got {start}")
+    if max != -1 and max < 1:
+        raise OptionError(f"max of the data must be -1 (all) or at least 1; got {max}")
+    if image_size is not None and image_size < 1:
+        raise OptionError(f"image_size of the data must be at least 1; got {image_size}")
+    if value_range is not None:
+        low, high = value_range
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise OptionError(f"range of the data must be two finite numbers lo,hi with lo < hi; got {low:g},{high:g}")
+
+
+def _refuse(spec: str, **options: object) -> None:
+    """An option that this kind of data cannot use is an error, not something to ignore."""
+    for option, value in options.items():
+        if value is not None:
+            raise OptionError(f"{option} of {spec} must not be given, its values and sizes are known; got {value}")

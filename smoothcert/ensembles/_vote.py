@@ -1,0 +1,121 @@
+"""What every vote shares: members that are asked about the same noisy batch, and how often they were."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from smoothcert.contracts import Classifier
+from smoothcert.engine.settle import FixedShape, check_scores
+from smoothcert.errors import ModelError, OptionError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+EXACT = 1e-6  # how far the sum of weights may be from 1
+
+
+class Tally:
+    """Rows that came, members asked about them in all, and rows that did without some; threads may share it."""
+
+    def __init__(self) -> None:
+        self.rows = self.asked = self.early = 0
+        self._lock = threading.Lock()
+
+    def add(self, rows: int, asked: int, early: int = 0) -> None:
+        with self._lock:
+            self.rows += rows
+            self.asked += asked
+            self.early += early
+
+
+@dataclass(frozen=True, eq=False)
+class Vote(ABC):
+    """Several classifiers that answer together; a classifier again. All are asked about every row."""
+
+    members: tuple[Classifier, ...]
+    tally: Tally = field(init=False, repr=False, default_factory=Tally)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if not self.members:
+            raise OptionError("members of an ensemble must be at least one; got none")
+
+    @abstractmethod
+    def combine(self, scores: Sequence[Tensor]) -> Tensor:
+        """Scores of the first members, [batch, classes] each → scores of their vote, float32 [batch, classes].
+
+        Each row by itself, in operations that give a row the same bits wherever it stands in the batch.
+        """
+
+    @property
+    def name(self) -> str:
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """What each member counts for, up to a factor; None where the vote is no mean."""
+        return None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Noisy inputs [batch, ...] → scores [batch, classes]."""
+        scores = together([ask(member, x) for member in self.members])
+        self.tally.add(len(x), len(x) * len(self.members))
+        return self.combine(scores)
+
+    def prepared(self, members: tuple[Classifier, ...], probe: Tensor) -> Self:
+        """The same vote of these members."""
+        return replace(self, members=members)
+
+
+def ask(member: Classifier, x: Tensor, rows: int | None = None) -> Tensor:
+    """A member's scores; in calls of so many rows where that is asked for, or all that the network takes."""
+    rows = getattr(member, "rows", None) or rows
+    return check_scores((FixedShape(member, rows) if rows is not None else member)(x), len(x))
+
+
+def together(scores: list[Tensor]) -> list[Tensor]:
+    """Refuse members that do not tell the same classes apart."""
+    classes = sorted({part.shape[1] for part in scores})
+    if len(classes) > 1:
+        raise ModelError(f"members of an ensemble must have the same classes; got {classes} of them")
+    return scores
+
+
+def mean(scores: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    """Σ share·scores ÷ Σ share over as many members as there are scores, in double precision: float64 [batch, classes].
+
+    In double precision the mean of equal members is the member, to the last bit of its float32.
+    """
+    total = scores[0].double() * shares[0]
+    for part, share in zip(scores[1:], shares[1:], strict=False):
+        total = total + part.double() * share
+    return total / math.fsum(shares[: len(scores)])
+
+
+def probabilities(scores: Tensor) -> Tensor:
+    """Softmax in double precision: float64 [batch, classes]."""
+    return scores.double().softmax(dim=-1)
+
+
+def simplex(weights: Any, members: int) -> tuple[float, ...]:
+    """Weights as numbers, one for each member, none negative, with sum 1; anything else is refused."""
+    listed = weights.tolist() if hasattr(weights, "tolist") else weights
+    if not isinstance(listed, list | tuple) or any(
+        isinstance(w, bool) or not isinstance(w, numbers.Real) for w in listed
+    ):
+        raise OptionError(
+            "weights of an ensemble must be one number a member, the same for every input; got another thing (weights "
+            "chosen at a test input and held while its noise is drawn make another classifier of every input, which no "
+            "certificate covers; weights that are a function of the noisy input itself belong in a callable model)"
+        )
+    if len(listed) != members:
+        raise OptionError(f"weights of an ensemble must be one for each of its {members} members; got {len(listed)}")
+    if any(not math.isfinite(w) or w < 0 for w in listed) or abs(math.fsum(listed) - 1) > EXACT:
+        raise OptionError(f"weights of an ensemble must be 0 or more, with sum 1; got {', '.join(map(str, listed))}")
+    return tuple(float(w) for w in listed)

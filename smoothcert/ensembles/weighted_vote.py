@@ -1,0 +1,40 @@
+"""A weighted mean of probabilities, Σ w·softmax(f) (SWEEN, Liu et al. 2020), or of scores, Σ w·f; w on the simplex.
+
+The weights are part of the classifier: chosen once, on inputs that nothing is certified on, and then fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smoothcert.ensembles._vote import Vote, mean, probabilities, simplex
+from smoothcert.errors import unknown
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+KINDS = ("softmax", "scores")
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedVote(Vote):
+    """One weight for each member, the same for every input."""
+
+    weights: tuple[float, ...]
+    of: str = "softmax"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "weights", simplex(self.weights, len(self.members)))
+        if self.of not in KINDS:
+            raise unknown("of of weighted_vote", str(self.of), KINDS)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return self.weights
+
+    def combine(self, scores: Sequence[Tensor]) -> Tensor:
+        parts = scores if self.of == "scores" else [probabilities(part) for part in scores]
+        return mean(parts, self.weights).float()

@@ -1,0 +1,123 @@
+"""Weights that minimise the cross-entropy of the weighted vote under noise (SWEEN; METHODS section 4).
+
+The vote is Σ w_k softmax(f_k(x+ε)), so only the probability q_k of the label matters and the loss −mean log Σ w_k q_k
+is convex in w. `convex` draws one noisy sample and solves it, with a bound on what is left; `gradient` is the paper's
+way, steps of Adam on softmax parameters with fresh noise in each. Members are only asked, never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from smoothcert.bounds import check_draws
+from smoothcert.contracts import Classifier, Noise
+from smoothcert.data import Inputs
+from smoothcert.ensembles._scores import check_members, generator, member_scores, noisy_batches
+from smoothcert.ensembles.weights import Fitted
+from smoothcert.ensembles.weights._simplex import Floats, mixture, mixture_gap, mixture_loss
+from smoothcert.errors import OptionError, unknown
+
+WAYS = ("convex", "gradient")
+LEAST = 1e-30  # a label ruled out entirely would make the loss infinite
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Cross-entropy on noisy hold-out inputs, as one convex programme or step by step."""
+
+    method: str = "convex"
+    draws: int = 4  # noisy copies of each input, for convex
+    steps: int = 400  # for gradient
+    batch: int = 128  # inputs in a step
+    rate: float = 0.1  # Adam's, falling to almost nothing
+
+    def __post_init__(self) -> None:
+        if self.method not in WAYS:
+            raise unknown("method of learned", str(self.method), WAYS)
+        for option in ("draws", "steps", "batch"):
+            check_draws(getattr(self, option), option, "learned")
+        if not (isinstance(self.rate, int | float) and 0.0 < self.rate < float("inf")):
+            raise OptionError(f"rate of learned must be a positive number; got {self.rate}")
+
+    def work(self, members: int, inputs: int) -> int:
+        """Member evaluations that a fit takes."""
+        rows = inputs * self.draws if self.method == "convex" else self.steps * min(self.batch, inputs)
+        return members * rows
+
+    def fit(
+        self, members: Sequence[Classifier], inputs: Inputs, noise: Noise, seed: int, advance: Callable[[int], None]
+    ) -> Fitted:
+        """Weights for these hold-out inputs under this noise."""
+        check_members(members, inputs, 1, "learned weights")
+        asked = _Asked(members, noise, seed, advance)
+        if self.method == "convex":
+            likelihoods = asked.likelihoods(inputs, self.draws, 0)
+            weights = mixture(likelihoods)
+        else:
+            weights, likelihoods = self._descend(asked, inputs)
+        return Fitted(tuple(float(weight) for weight in weights), _report(likelihoods, weights))
+
+    def _descend(self, asked: _Asked, inputs: Inputs) -> tuple[Floats, Floats]:
+        """Adam on softmax parameters; the weights of the second half of the way are averaged."""
+        parameters = torch.zeros(len(asked.members), dtype=torch.float64)
+        adam = torch.optim.Adam([parameters], lr=self.rate)
+        fall = torch.optim.lr_scheduler.LinearLR(adam, 1.0, 0.01, self.steps)
+        passed, seen = [], []
+        for step, chosen in enumerate(_batches(len(inputs), self.batch, self.steps, asked.seed)):
+            q = asked.likelihoods(inputs.chosen(chosen), 1, step)
+            weights = parameters.softmax(0).numpy()
+            slope = -(q / (q @ weights)[:, None]).mean(axis=0)
+            parameters.grad = torch.from_numpy(weights * (slope - slope @ weights))
+            adam.step()
+            fall.step()
+            passed.append(parameters.softmax(0).numpy())
+            seen.append(q)
+        return np.mean(passed[self.steps // 2 :], axis=0), np.concatenate(seen)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The members under noise."""
+
+    members: Sequence[Classifier]
+    noise: Noise
+    seed: int
+    advance: Callable[[int], None]
+
+    def likelihoods(self, inputs: Inputs, draws: int, first: int) -> Floats:
+        """The probability that each member gives to the label of each noisy copy: [rows, members]."""
+        parts = []
+        for owner, x in noisy_batches(inputs, self.noise, draws, self.seed, "weights", first):
+            shares = member_scores(self.members, x).softmax(dim=2).numpy()
+            parts.append(shares[:, np.arange(len(owner)), inputs.labels[owner]].T)
+            self.advance(len(owner) * len(self.members))
+        found: Floats = np.maximum(np.concatenate(parts), LEAST)
+        return found
+
+
+def _batches(inputs: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+    """Positions of the inputs of each step: one shuffled pass after the other."""
+    rng, size = generator(seed, 0, "weights order"), min(batch, inputs)
+    queue = rng.permutation(inputs)
+    for _ in range(steps):
+        if len(queue) < size:
+            queue = rng.permutation(inputs)
+        yield queue[:size]
+        queue = queue[size:]
+
+
+def _report(likelihoods: Floats, weights: Floats) -> Mapping[str, float]:
+    """Losses of these and of other weights on the same noisy copies, and what the best of all could still gain."""
+    k = len(weights)
+    return {
+        "loss": mixture_loss(likelihoods, weights),
+        "loss_uniform": mixture_loss(likelihoods, np.full(k, 1 / k)),
+        "loss_best_member": min(mixture_loss(likelihoods, member) for member in np.eye(k)),
+        "gap": mixture_gap(likelihoods, weights),
+        "rows": float(len(likelihoods)),
+    }

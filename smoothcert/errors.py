@@ -1,0 +1,54 @@
+"""The errors a user can meet.
+
+    SmoothcertError                one line, exit code 2
+    ├── OptionError            an option of a part is not what it must be
+    ├── DataError              inputs or labels are not what they must be
+    ├── ModelError             a classifier cannot be loaded, or is not a function of its input
+    ├── RunError               a run on disk is missing, foreign, damaged, or answers another question
+    ├── TrainingError          a training left the numbers; its last checkpoint stands
+    └── OutputError            a file cannot be written (permissions, full disk)
+
+Every message reads: *what* of *whom* must be *what*; got *what*. The outermost layer adds the input's index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class SmoothcertError(Exception):
+    """Something the user can put right; its text is the whole explanation."""
+
+
+class OptionError(SmoothcertError):
+    """An option is unknown, or its value is outside what the part accepts."""
+
+
+class DataError(SmoothcertError):
+    """Inputs or labels are missing, damaged, or of another shape or range."""
+
+
+class ModelError(SmoothcertError):
+    """A classifier cannot be loaded, or does not behave like a function of one input."""
+
+
+class RunError(SmoothcertError):
+    """A run cannot be read, continued or verified."""
+
+
+class TrainingError(SmoothcertError):
+    """A loss or a weight is no longer a number; the last checkpoint stands."""
+
+
+class OutputError(SmoothcertError):
+    """A result cannot be written."""
+
+
+def unknown(what: str, got: str, choices: Iterable[str]) -> OptionError:
+    """The error for a name that is not among `choices`, with the nearest one suggested."""
+    import difflib
+
+    choices = sorted(choices)
+    near = difflib.get_close_matches(got, choices, n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    return OptionError(f"{what} must be one of {', '.join(choices)}; got '{got}'{hint}")

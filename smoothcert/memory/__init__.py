@@ -1,0 +1,206 @@
+"""A memory of certified regions that never disagree.
+
+    Memory.create("m.sqlite", classifier, "l2", (3, 32, 32))
+    with Memory.open("m.sqlite") as memory:
+        memory.admit(x, label, radius)      # → Settled: what may be answered for x, and how far it holds
+        memory.query(x)                     # → Region | None, without a draw
+
+A classifier that chooses σ for each input is not a fixed function, so a smoothing certificate says nothing about its
+neighbours. What is certified is the classifier *with its memory*: every later query inside a region gets the region's
+label from this memory. That depends on the order of admissions, and says nothing of the classifier without the memory.
+Opened `frozen`, a memory stays what it was at that moment: inside its regions it is a fixed function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from smoothcert.contracts import ABSTAIN, Certificate, Norm
+from smoothcert.errors import DataError, OptionError, RunError
+from smoothcert.memory import _check, _file
+from smoothcert.memory._file import NORMS as NORMS
+from smoothcert.memory._file import Owner
+from smoothcert.memory._regions import Regions, Vector
+from smoothcert.memory.rule import Conflict, find_home, margin, settle
+from smoothcert.memory.sqlite import Labelled, Store
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LARGEST = 1e38  # radius: far beyond any data, and its square is still a number
+
+
+class Settled(NamedTuple):
+    """What the memory answers for an input that was offered to it."""
+
+    label: int
+    radius: float  # every later query closer than this gets the label; 0 promises nothing
+    conflict: Conflict | None  # "switched": took the label of a region; "shrunk": made room for one
+    by: int | None  # the region that answered, or that room was made for
+    stored: bool  # as a region of its own, number seen + 1
+    seen: int  # regions that it was held against: numbers 1 to this
+
+
+class Region(NamedTuple):
+    """A stored region, seen from a point inside it."""
+
+    label: int
+    number: int  # of the region
+    radius: float  # around the point, not around the centre
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A memory in figures."""
+
+    owner: Owner
+    labels: tuple[Labelled, ...]
+    size: int  # bytes on disk
+
+    @property
+    def regions(self) -> int:
+        return sum(label.regions for label in self.labels)
+
+
+class Memory:
+    """An open memory. Not to be shared between threads, nor carried through a fork: each process opens its own."""
+
+    def __init__(self, store: Store, frozen: bool) -> None:
+        self._store = store
+        self._margin = margin(store.owner.dim)
+        self._regions = Regions(store)
+        self.frozen = frozen
+        with store.reading():
+            self._regions.catch_up()
+
+    @classmethod
+    def create(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> Self:
+        """Make an empty memory for one classifier, norm and input shape, and open it."""
+        _file.create(Path(path), Owner(classifier_digest, norm, tuple(shape)))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path | str, frozen: bool = False) -> Self:
+        """Open a memory; frozen: read-only, and blind to whatever is admitted later."""
+        store = Store(Path(path), frozen)
+        try:
+            return cls(store, frozen)
+        except BaseException:
+            store.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Regions known here."""
+        return len(self._regions)
+
+    @property
+    def owner(self) -> Owner:
+        return self._store.owner
+
+    @property
+    def identity(self) -> str:
+        """A name given at its creation, which no other memory has; a copy of the file keeps it."""
+        return self._store.identity
+
+    def close(self) -> None:
+        self._store.close()
+
+    def require(self, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> None:
+        """Refuse to serve another classifier, norm or shape than the memory was made for."""
+        asked = Owner(classifier_digest, norm, tuple(shape))
+        for what in ("classifier", "norm", "shape"):
+            own, other = getattr(self.owner, what), getattr(asked, what)
+            if own != other:
+                raise RunError(f"{what} must be {own}, as memory {self._store.path} was made for it; got {other}")
+
+    def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float) -> Settled:
+        """Offer what certification found for x; if it is stored, it is on the disk when this returns."""
+        return self._admit_all([(x, label, radius)])[0]
+
+    def settle(self, x: Tensor | np.ndarray[Any, Any], certificate: Certificate) -> Certificate:
+        """The certificate of x as this memory leaves it; what it still promises is the memory's promise."""
+        if certificate.norm != self.owner.norm:
+            raise OptionError(
+                f"norm of a certificate must be {self.owner.norm}, as its memory's; got {certificate.norm}"
+            )
+        found = self.admit(x, certificate.label, certificate.radius)
+        guarantee: Literal["memory", "none"] = "memory" if found.radius > 0 else "none"
+        return replace(certificate, label=found.label, radius=found.radius, guarantee=guarantee)
+
+    def query(self, x: Tensor | np.ndarray[Any, Any]) -> Region | None:
+        """The region that x lies deepest in, of all that any process has stored; None where x is in none."""
+        vector = self._vector(x)
+        if not self.frozen and self._regions.behind:
+            with self._store.reading():
+                self._regions.catch_up()
+        numbers, near = self._regions.near(vector, 0.0, ABSTAIN)
+        home = find_home(near, self._margin)
+        return None if home is None else Region(home.label, numbers[home.position], home.radius)
+
+    def check(self) -> list[str]:
+        """Read the file anew and look at every region, every pair of different labels; what is wrong, a line each."""
+        with self._store.reading():
+            regions = Regions(self._store)
+            regions.catch_up()
+            return _check.check(regions)
+
+    def stats(self) -> Stats:
+        """Regions of the file as it is now, by label, and its size."""
+        return Stats(self.owner, tuple(self._store.labelled()), self._store.size())
+
+    def _admit_all(self, offers: Iterable[tuple[Any, int, float]]) -> list[Settled]:
+        """Admissions in one transaction: all of them, or none."""
+        if self.frozen:
+            raise OptionError(f"memory {self._store.path} must not be frozen if regions are to be admitted; got frozen")
+        checked = [(self._vector(x), *_checked(label, radius)) for x, label, radius in offers]
+        try:
+            with self._store.writing():
+                self._regions.catch_up()
+                return [self._settle(*offer) for offer in checked]
+        except BaseException:
+            self._regions.forget()
+            raise
+
+    def _settle(self, x: Vector, label: int, radius: float) -> Settled:
+        seen = len(self._regions)
+        numbers, near = self._regions.near(x, radius, label)
+        verdict = settle(label, radius, near, self._margin)
+        if verdict.keep > 0:
+            self._regions.keep(x, label, verdict.keep, radius)
+        by = None if verdict.by is None else numbers[verdict.by]
+        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
+
+    def _vector(self, x: Tensor | np.ndarray[Any, Any]) -> Vector:
+        """An input, flat; only values that float32 holds exactly, for the memory would know another point otherwise."""
+        given = np.asarray(x)
+        if given.shape != self.owner.shape:
+            raise DataError(f"input of memory {self._store.path} must have shape {self.owner.shape}; got {given.shape}")
+        with np.errstate(over="ignore"):
+            flat = np.ascontiguousarray(given.reshape(-1), dtype=np.float32)
+        if not (np.isfinite(flat).all() and (flat == given.reshape(-1)).all()):
+            raise DataError("values of an input of a memory must be finite float32 numbers; got others")
+        return flat
+
+
+def _checked(label: int, radius: float) -> tuple[int, float]:
+    label, radius = int(label), float(radius)
+    if label < 0 and label != ABSTAIN:
+        raise OptionError(f"label of a region must be a class, or {ABSTAIN} for an abstention; got {label}")
+    if not (math.isfinite(radius) and 0 <= radius <= LARGEST):
+        raise OptionError(f"radius of a region must be a number from 0 to {LARGEST:g}; got {radius}")
+    return label, 0.0 if label == ABSTAIN else radius

@@ -1,0 +1,63 @@
+"""Uniform noise and its l1 certificate (Lee, Yuan, Chang, Jaakkola, NeurIPS 2019; Yang et al., ICML 2020).
+
+ε is uniform on [−λ, λ]^d. Moving x by δ takes away at most ‖δ‖₁/2λ of the cube, so no probability changes by more: if
+p_A ≥ p_top > p_next ≥ every other p_c, the smoothed classifier is constant in the open l1 ball of radius
+λ(p_top − p_next).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smoothcert.contracts import Norm, Stream
+from smoothcert.noise._width import ROOT, half_width, needed
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform:
+    """Independent uniform noise on every coordinate: give lam, its half-width, or sigma = lam/√3."""
+
+    lam: float = 0.0
+    sigma: float = 0.0
+
+    def __post_init__(self) -> None:
+        lam = half_width("uniform", self.lam, self.sigma)
+        object.__setattr__(self, "lam", lam)
+        object.__setattr__(self, "sigma", float(self.sigma) or lam / ROOT)
+
+    @property
+    def norm(self) -> Norm:
+        return "l1"
+
+    def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
+        """Write x + λ·u into out [rows, *x.shape], u from one signed 32-bit word a coordinate."""
+        import numpy as np
+
+        from smoothcert.streams import words
+
+        rows, dim = out.shape[0], x.numel()
+        noisy = out.view(rows, dim).numpy()
+        noisy[:] = words(stream, first, rows, dim).view(np.int32)[:, :dim]
+        noisy *= np.float32(self.lam * 2.0**-31)
+        noisy += x.reshape(1, dim).numpy()
+
+    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Uniform numbers of standard deviation 1, so λ = √3."""
+        import torch
+
+        return ROOT * (2 * torch.rand(tuple(shape), generator=generator, device=generator.device) - 1)
+
+    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
+        """λ(p_top − p_next), whatever the dimension."""
+        radius: Tensor = self.lam * (p_top - p_next)
+        return radius
+
+    def need(self, radius: float, dim: int) -> float:
+        """½ + r/(2λ), rounded up."""
+        return needed(radius, self.lam)

@@ -1,0 +1,222 @@
+"""Expected draws of every scheme: exact for one probability, simulated for many.
+
+For one radius and one probability the figures come from the scheme's table (`_exact.profile`). For a curve of radii,
+for full radii and for many inputs, counts are simulated with a fixed seed; each mean comes with its standard error.
+Two classes stand for all: the largest, and a runner-up that has as much of the rest as it can without being larger,
+which makes wrong guesses and changes of the leader as frequent as they can be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+
+from smoothcert.bounds import fewest_draws
+from smoothcert.contracts import Noise
+from smoothcert.errors import OptionError
+from smoothcert.sampling._boundaries import Boundaries, Integers
+from smoothcert.sampling._exact import Floats, profile
+from smoothcert.sampling._leader import Crossings, leader_level
+from smoothcert.sampling.anytime import Anytime
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.pilot import FEW_MISSES, MORE, Pilot
+from smoothcert.sampling.spending import Spending
+from smoothcert.sampling.staged import Staged
+
+DIM = 1  # before there are inputs there is no dimension; it moves no figure of a plan, whatever the noise
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """One way to certify radii known in advance: a table for each of them, and draws that choose the class."""
+
+    name: str
+    tables: tuple[tuple[float, Boundaries], ...]  # (p0, table), smallest radius first
+    alpha: float
+    selection: int  # 0: the leader is tested
+
+    def error(self) -> float:
+        """The probability of a wrong certificate at the worst p, computed, not bounded by a union."""
+        if self.selection:
+            return max(profile(table, p0).certified for p0, table in self.tables)
+        crossings = [Crossings.of(table, p0) for p0, table in self.tables]
+        # With several radii another class may also pass the smallest while the leader is right about it.
+        other = crossings[0].at(1 - self.tables[0][0]) if len(crossings) > 1 else 0.0
+        return max(crossing.error() for crossing in crossings) + other
+
+
+class Mean(NamedTuple):
+    """A mean and its Monte-Carlo standard error; 0 where it was computed exactly."""
+
+    value: float
+    error: float = 0.0
+
+
+class Prospect(NamedTuple):
+    """What awaits one kind of input: its draws, and P(every radius is certified), or its radius when none was named."""
+
+    draws: Mean
+    gain: Mean
+
+
+def schemes(
+    noise: Noise, radii: Sequence[float], alpha: float, beta: float, cap: int, n: int, n0: int
+) -> tuple[list[Scheme], list[str]]:
+    """Every scheme that can certify these radii, and for each other one why it cannot; spending must."""
+    spending = Spending(tuple(radii), alpha, beta, cap)
+    spending.check(noise, DIM)
+    wanted = tuple(noise.need(radius, DIM) for radius in radii)
+    anytime = Anytime(tuple(radii), alpha, beta, cap)
+    staged = Staged(tuple(radii), alpha, beta, (*(stage for stage in (100, 1000, 10_000) if stage < cap), cap))
+    fixed = Fixed(n, alpha)
+
+    def check_fixed(noise: Noise, dim: int) -> None:
+        if n < (fewest := fewest_draws(wanted[-1], alpha)):
+            raise OptionError(f"n of fixed must be at least {fewest} to certify radius {radii[-1]:g}; got {n}")
+
+    def leader_table(p0: float) -> Boundaries:
+        return spending.boundaries(p0, leader_level(spending, wanted, p0))
+
+    rows: list[tuple[str, Callable[[Noise, int], object], Callable[[float], Boundaries], int]] = [
+        (f"fixed n={n}", check_fixed, fixed.boundaries, n0),
+        ("staged", staged.check, staged.boundaries, n0),
+        ("anytime", anytime.check, anytime.boundaries, n0),
+        ("spending", spending.check, spending.boundaries, n0),
+        ("spending, leader", spending.check, leader_table, 0),
+    ]
+    able: list[Scheme] = []
+    unable: list[str] = []
+    for name, check, table, selection in rows:
+        try:
+            check(noise, DIM)
+            able.append(Scheme(name, tuple((p0, table(p0)) for p0 in wanted), alpha, selection))
+        except OptionError as error:
+            unable.append(f"{name}: {error}")
+    return able, unable
+
+
+def kinds(wanted: Sequence[float]) -> dict[str, float]:
+    """Four inputs, from easy to hopeless, as probabilities of the class for radii that need the `wanted` ones."""
+    most, least = max(wanted, default=0.5), min(wanted, default=0.5)
+    if not wanted:
+        return {"certain": 1 - 1e-6, "comfortable": 0.99, "uncertain": 0.75, "hopeless": 0.45}
+    # Comfortable: half the misses that the largest radius allows. Hopeless: no majority, and well below any radius.
+    certain, comfortable = 1 - min(1e-6, (1 - most) / 10), 1 - (1 - most) / 2
+    return {"certain": certain, "comfortable": comfortable, "uncertain": most, "hopeless": min(0.5, least - 0.2)}
+
+
+def prospect(scheme: Scheme, p: float, paths: int = 4000) -> Prospect:
+    """What awaits an input whose class has probability p: exact for one radius, simulated for a curve."""
+    if len(scheme.tables) == 1:
+        found = profile(scheme.tables[0][1], p)
+        return Prospect(Mean(found.draws + scheme.selection), Mean(min(1.0, found.certified)))
+    return expected(scheme, np.array([p]), paths)
+
+
+def expected(scheme: Scheme, p: Floats, paths: int = 100_000, seed: int = 0) -> Prospect:
+    """Mean draws and share certified up to the largest radius over inputs with these probabilities, simulated."""
+    repeats = repeats_for(p, scheme.tables, paths)
+    draws, proven = simulate(scheme, np.repeat(p, repeats), np.random.default_rng(seed))
+    return Prospect(mean_of(draws, repeats), mean_of(proven == len(scheme.tables), repeats))
+
+
+def repeats_for(p: Floats, tables: Sequence[tuple[float, Boundaries]], paths: int) -> Integers:
+    """How often each input is simulated, `paths` in all: twenty times as often close to a p0, where draws vary most."""
+    close = np.any([np.abs(p - p0) < 0.25 * (1 - p0) for p0, _ in tables], axis=0)
+    weight = np.where(close, 20, 1)
+    repeats: Integers = np.maximum(2, np.ceil(weight * (paths / weight.sum())).astype(np.int64))
+    return repeats
+
+
+def mean_of(values: np.ndarray[Any, Any], repeats: Integers) -> Mean:
+    """The mean over inputs of each one's mean over its repeats, two or more."""
+    starts = np.concatenate([[0], np.cumsum(repeats)[:-1]])
+    means = np.add.reduceat(values.astype(np.float64), starts) / repeats
+    squares = np.add.reduceat(values.astype(np.float64) ** 2, starts) / repeats
+    variance = np.maximum(0.0, squares - means**2) / (repeats - 1)
+    return Mean(float(means.mean()), float(np.sqrt(variance.sum())) / len(repeats))
+
+
+def simulate(scheme: Scheme, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Draws, and how many of the radii were proven, for one input of each probability; as `_boundaries.follow` does."""
+    first = scheme.tables[0][1]
+    # One more row, which nobody passes and everybody leaves, for those who have proven every radius.
+    accept = np.stack([*(table.accept for _, table in scheme.tables), first.size + 1])
+    reject = np.stack([*(table.reject for _, table in scheme.tables), 0 * first.size])
+    chosen = tested(p, scheme.selection, rng) if scheme.selection else p
+    top, other, proven = (np.zeros(len(p), dtype=np.int64) for _ in range(3))
+    draws, leads, running = np.full(len(p), scheme.selection), np.ones(len(p), dtype=bool), np.arange(len(p))
+    for look, new in enumerate(first.draws.tolist()):
+        hits = rng.binomial(new, chosen[running])
+        if not scheme.selection:
+            other[running] += rng.binomial(new - hits, _share(chosen[running]))
+        top[running] = hits if first.fresh else top[running] + hits
+        draws[running] += new
+        # Who leads is open until the first radius is proven.
+        leads[running] = np.where(proven[running] == 0, top[running] >= other[running], leads[running])
+        hits = np.where(leads[running], top[running], other[running])
+        while (won := hits >= accept[proven[running], look]).any():
+            proven[running] += won
+        running = running[first.size[look] - hits < reject[proven[running], look]]
+        if not len(running):
+            break
+    return draws, proven
+
+
+def _share(p: Floats) -> Floats:
+    """The runner-up's part of what the largest class leaves: all of it, or as much as the largest has."""
+    share: Floats = np.minimum(p, 1 - p) / np.maximum(1 - p, 1e-300)
+    return share
+
+
+def tested(p: Floats, n0: int, rng: np.random.Generator) -> Floats:
+    """The probability of the class that n0 draws choose: the largest, or the runner-up when it leads them."""
+    top = rng.binomial(n0, p)
+    other = rng.binomial(n0 - top, _share(p))
+    return np.where(other > top, np.minimum(p, 1 - p), p)
+
+
+def full_radius(
+    sampling: Fixed | Pilot, noise: Noise, p: Floats, n0: int, paths: int = 20_000, seed: int = 0
+) -> Prospect:
+    """Mean draws and mean radius over inputs with these probabilities, when the largest radius is asked for."""
+    rng, repeats = np.random.default_rng(seed), np.full(len(p), max(2, math.ceil(paths / len(p))))
+    chosen = tested(np.repeat(p, repeats), n0, rng)
+    draws = np.full(len(chosen), n0)
+    if isinstance(sampling, Pilot):
+        seen, n = _piloted(sampling, noise, chosen, rng)
+        draws += seen
+    else:
+        n = np.full(len(chosen), sampling.n)
+    radii = radius_of(noise, rng.binomial(n, chosen), n, sampling.alpha)
+    return Prospect(mean_of(draws + n, repeats), mean_of(radii, repeats))
+
+
+def _piloted(sampling: Pilot, noise: Noise, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Pilot draws and the draws they choose; `choose` is asked once for each count that occurs."""
+    hits = rng.binomial(sampling.pilot, p)
+    few = sampling.pilot - hits < FEW_MISSES
+    more = (MORE - 1) * sampling.pilot
+    hits, draws = hits + np.where(few, rng.binomial(more, p), 0), sampling.pilot + np.where(few, more, 0)
+    counts, where = np.unique(np.stack([hits, draws]), axis=1, return_inverse=True)
+    n = np.array([sampling.choose(noise, int(hit), int(of), DIM) for hit, of in counts.T.tolist()])
+    return draws, n[where.ravel()]
+
+
+def radius_of(noise: Noise, hits: Integers, draws: Integers, alpha: float) -> Floats:
+    """The radii that so many hits prove; 0 for an abstention. For plans: not rounded down."""
+    import torch
+
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), draws - hits + 1, alpha), 0.0)
+    bound = torch.from_numpy(np.maximum(low, 0.5))
+    return np.where(low > 0.5, noise.radius(bound, 1 - bound, DIM).numpy(), 0.0)
+
+
+def reach(noise: Noise, n: int, alpha: float) -> float:
+    """The largest radius that n draws can prove."""
+    return float(radius_of(noise, np.array([n]), np.array([n]), alpha)[0])

@@ -1,0 +1,152 @@
+"""A noise level of its own for every input (Alfarra, Bibi, Torr, Ghanem, UAI 2022).
+
+`ascent`: from the given σ, steps uphill on the radius as a function of σ, the noise drawn anew in every step, at the
+level of that step. `grid`: the best of evenly spaced levels, for comparison and for classifiers without gradients.
+Both go by mean softmax, as published, which is not what certification counts: of a network that is never quite sure
+they think too little, and take too large a level. `votes` (ours): the best of levels in even ratio, by votes and the
+radius that certification would give for them; it takes more copies a level, and no gradients.
+
+The class is the one at the given σ and stays (`follow`: the leading one at each level).
+
+These draws choose and prove nothing: they have streams of their own, and the certificate at the chosen level takes
+fresh ones. With a level that depends on x the smoothed classifier is no fixed function, so radii found so are promises
+only of a memory (`smoothcert.memory`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smoothcert.contracts import Stream
+from smoothcert.errors import OptionError, unknown
+from smoothcert.noise import Stretched, at_level, described
+from smoothcert.sigma_ascent import estimate, slope
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SEARCHES = ("ascent", "grid", "votes")
+FEWEST = 20  # votes a level; fewer cannot tell levels apart
+PURPOSE = "sigma"
+_WIDEST = 4.0  # without bounds of the user's, a level stays within this factor of the given one
+
+
+@dataclass(frozen=True)
+class PerInputSigma:
+    """Published: 900 steps of 1e-4 with 1 draw for CIFAR-10, 400 for ImageNet, 8 draws for networks of MACER."""
+
+    steps: int = 900
+    step_size: float = 1e-4
+    draws: int = 1
+    low: float | None = None
+    high: float | None = None
+    search: str = "ascent"
+    follow: bool = False
+    evaluations: int = 200  # of grid and votes, in all: levels × draws
+
+    def __post_init__(self) -> None:
+        if self.search not in SEARCHES:
+            raise unknown("search of per_input_sigma", str(self.search), SEARCHES)
+        for name in ("steps", "draws", "evaluations"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise OptionError(f"{name} of per_input_sigma must be a whole number of at least 1; got {value}")
+        if not (isinstance(self.step_size, int | float) and 0 < self.step_size < math.inf):
+            raise OptionError(f"step_size of per_input_sigma must be a positive number; got {self.step_size}")
+        if self.search == "votes" and self.draws < FEWEST:
+            raise OptionError(f"draws of per_input_sigma must be at least {FEWEST} to count votes; got {self.draws}")
+        for name in ("low", "high"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+                raise OptionError(f"{name} of per_input_sigma must be a positive number; got {value}")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise OptionError(f"low of per_input_sigma must be below high; got {self.low} and {self.high}")
+
+    def bounds(self, sigma: float) -> tuple[float, float]:
+        """Lowest and highest level, for a search that starts at this one."""
+        low = sigma / _WIDEST if self.low is None else self.low
+        high = sigma * _WIDEST if self.high is None else self.high
+        if not low <= sigma <= high:
+            raise OptionError(f"sigma must be within the bounds of per_input_sigma, {low:g} to {high:g}; got {sigma:g}")
+        return low, high
+
+    @property
+    def copies(self) -> int:
+        """Noisy copies of an input that a search looks at."""
+        return self.draws * (self.steps if self.search == "ascent" else 1 + self._levels)
+
+    @property
+    def _levels(self) -> int:
+        return max(2, self.evaluations // self.draws)
+
+    def check(self, noise: Any) -> None:
+        """Only noises that a level stretches can be searched."""
+        if not isinstance(noise, Stretched):
+            raise OptionError(f"noise of per_input_sigma must be gaussian or uniform; got {described(noise)['name']}")
+        self.bounds(noise.sigma)
+
+    def __call__(
+        self, network: Callable[[Tensor], Tensor], noise: Any, x: Tensor, streams: Sequence[Stream]
+    ) -> list[Any]:
+        """The noise of each input x [batch, ...] at its own level; one stream an input."""
+        import torch
+
+        self.check(noise)
+        unit = at_level(noise, 1.0)
+        buffer = torch.empty(self.draws, *x.shape)
+        nothing = torch.zeros(x.shape[1:])
+
+        def draw(number: int) -> Tensor:
+            for position, stream in enumerate(streams):
+                rows = torch.empty(self.draws, *x.shape[1:])
+                unit.fill(rows, nothing, stream._replace(purpose=PURPOSE), number * self.draws)
+                buffer[:, position] = rows
+            return buffer
+
+        levels = (self._ascend if self.search == "ascent" else self._best)(network, noise, unit, x, draw)
+        return [at_level(noise, float(level)) for level in levels]
+
+    def _ascend(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
+        import torch
+
+        low, high = self.bounds(noise.sigma)
+        sigma, label = torch.full((len(x),), float(noise.sigma), dtype=torch.float64), None
+        for number in range(self.steps):
+            gradient, _, found = slope(network, unit, x, sigma.to(x.dtype), draw(number), label)
+            label = None if self.follow else found
+            sigma = (sigma + self.step_size * gradient.double()).clamp(low, high)
+        return sigma
+
+    def _best(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
+        import torch
+
+        low, high = self.bounds(noise.sigma)
+        by_votes, told = self.search == "votes", _by_votes if self.search == "votes" else estimate
+        steps = torch.linspace(0.0, 1.0, self._levels, dtype=torch.float64)
+        levels = (low * (high / low) ** steps if by_votes else low + (high - low) * steps).clamp(low, high)
+
+        def radius(level: Tensor, number: int, label: Tensor | None) -> tuple[Tensor, Tensor]:
+            return told(network, unit, x, level.expand(len(x)).to(x.dtype), draw(number), label)
+
+        _, label = radius(torch.tensor(float(noise.sigma)), len(levels), None)
+        chosen = None if self.follow else label
+        return levels[torch.stack([radius(level, i, chosen)[0] for i, level in enumerate(levels)]).argmax(0)]
+
+
+def _by_votes(
+    network: Callable[[Tensor], Tensor], unit: Any, x: Tensor, sigma: Tensor, draws: Tensor, label: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The radius [batch] by votes of copies x+σε, and the class [batch] it is about; arguments as of `estimate`."""
+    import torch
+
+    with torch.no_grad():
+        copies = x + sigma.view(1, -1, *(1 for _ in x.shape[1:])) * draws
+        scores = network(copies.flatten(0, 1))
+    votes = scores.argmax(-1).view(len(draws), len(x))
+    label = votes.mode(0).values if label is None else label
+    half = 0.5 / len(draws)  # all votes, or none, tell no more than half a vote
+    share = (votes == label).double().mean(0).clamp(half, 1 - half)
+    return sigma.double() * unit.radius(share, 1 - share, x[0].numel()), label

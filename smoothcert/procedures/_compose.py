@@ -1,0 +1,108 @@
+"""What compositions share: a smoothed selector, and what it selects.
+
+If the selector is constant in one ball and the selected branch in another, the composition is constant in the smaller
+of them: inside it the same branch is asked everywhere. Both are tested at α/2, so that both hold with probability
+1 − α; the branch was chosen by draws that neither test reuses, so it does not matter how many branches there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, tie_p_value
+from smoothcert.contracts import ABSTAIN, Certificate, Counts, Draw, Evidence, Noise, Source, Steps
+from smoothcert.errors import ModelError, OptionError
+from smoothcert.noise._silence import Silence
+
+
+class Votes(NamedTuple):
+    """Counts [columns, outcomes] of draws that chose, of the first draws of the test, and of all of the test."""
+
+    guess: Counts
+    look: Counts
+    test: Counts
+
+
+def sources(source: Source) -> Mapping[str, Source]:
+    """The networks of a composition by their roles, each under its own noise; a core has none."""
+    networks = source.classifier
+    roles, members, noises = (getattr(networks, name, None) for name in ("roles", "members", "noises"))
+    if roles is None or members is None or noises is None:
+        raise ModelError("the model must be a composition of several networks; got one network")
+    norms = {noise.norm for noise in (source.noise, *noises) if noise is not None}
+    if len(norms) > 1:
+        raise ModelError(f"the noises of a composition must be of one norm; got {' and '.join(sorted(norms))}")
+    silence = Silence(source.noise)
+    return {role: Source(member, noise or silence) for role, member, noise in zip(roles, members, noises, strict=True)}
+
+
+def sampled(source: Source, n0: int, n: int, look: int, prefix: str = "") -> Steps[Votes]:
+    """Draws that choose, then fresh ones that test; the first `look` of these are enough for a prediction."""
+    guess = yield Draw(source, n0, purpose=f"{prefix}guess")
+    first = yield Draw(source, min(look, n), purpose=f"{prefix}test")
+    if n <= look:
+        return Votes(guess, first, first)
+    rest = yield Draw(source, n - look, purpose=f"{prefix}test")
+    return Votes(guess, first, first + rest)
+
+
+def tested(label: int, votes: Sequence[int], alpha: float, noise: Noise, dim: int) -> Certificate:
+    """A class that other draws chose, tested by these votes."""
+    draws = sum(votes)
+    low = lower_bound(votes[label], draws, alpha)
+    return Evidence(label, (tuple(votes),), draws, low, 1 - low, alpha).certificate(noise, dim)
+
+
+def predicted(votes: Sequence[int], alpha: float, noise: Noise) -> Certificate:
+    """The winner without a radius, when a two-sided test of the two leaders rejects a tie at alpha."""
+    # Stable order: of equal counts the lower class number comes first. A lone class runs against nobody.
+    leaders = np.argsort(-np.asarray(votes), kind="stable")[:2]
+    first, second = votes[leaders[0]], votes[leaders[1]] if len(leaders) > 1 else 0
+    # Two-sided, because the winner was chosen by looking.
+    label = int(leaders[0]) if tie_p_value(first, second) <= alpha else ABSTAIN
+    evidence = Evidence(label, (tuple(votes),), sum(votes), 0.0, 1.0, alpha)
+    return Certificate(label, 0.0, noise.norm, alpha, "none", evidence)
+
+
+def unproven(counts: Counts, noise: Noise) -> Certificate:
+    """What a core says of the clean input: its answer, certain and without a radius."""
+    votes = as_votes(counts[0])
+    evidence = Evidence(int(counts[0].argmax()), (votes,), 1, 0.0, 1.0, 0.0)
+    return Certificate(evidence.label, 0.0, noise.norm, 0.0, "none", evidence)
+
+
+def composed(selection: Certificate, branch: Certificate | None, alpha: float) -> Certificate:
+    """The answer of the selected branch, as far as selection and branch both hold; None where none was asked."""
+    parts = (selection,) if branch is None else (selection, branch)
+    for part in parts:
+        if part.abstained:
+            return replace(part, label=ABSTAIN, radius=0.0, alpha=alpha, guarantee="none", parts=parts)
+    binding, kinds = min(parts, key=lambda part: part.radius), [part.guarantee for part in parts]
+    guarantee = kinds[0] if len(set(kinds)) == 1 else "none" if "none" in kinds else "smoothing"
+    return replace(binding, label=parts[-1].label, alpha=alpha, guarantee=guarantee, parts=parts)
+
+
+def decided(selection: Certificate, certified: Certificate, core: Certificate, alpha: float) -> Certificate:
+    """ACES: the certified network where 1 is selected, the core where 0 is, and what both say where nobody knows."""
+    if selection.abstained and not certified.abstained and certified.label == core.label:
+        return replace(core, alpha=alpha, parts=(selection, certified, core))
+    return composed(selection, core if selection.label == 0 else certified, alpha)
+
+
+def as_votes(column: Counts) -> tuple[int, ...]:
+    return tuple(int(count) for count in column)
+
+
+def check_halves(whose: str, n: int, alpha: float) -> None:
+    """Refuse numbers of draws with which tests at alpha/2 can never succeed."""
+    check_alpha(alpha, whose)
+    check_draws(n, "n", whose)
+    fewest = fewest_draws(0.5, alpha / 2)
+    while tie_p_value(fewest, 0) > alpha / 2:
+        fewest += 1
+    if n < fewest:
+        raise OptionError(f"n of {whose} must be at least {fewest} to answer anything at alpha {alpha:g}; got {n}")

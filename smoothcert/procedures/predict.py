@@ -1,0 +1,37 @@
+"""PREDICT (Cohen, Rosenfeld, Kolter, ICML 2019, section 3.2.1): the smoothed classifier's label, without a radius."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smoothcert.bounds import check_alpha, check_draws, tie_p_value
+from smoothcert.contracts import Certificate, Draw, Source, Steps
+from smoothcert.errors import OptionError
+from smoothcert.procedures._compose import as_votes, predicted
+
+
+@dataclass(frozen=True)
+class Predict:
+    """n draws; the winner, when a two-sided test of the two leaders rejects a tie at alpha."""
+
+    n: int = 1000
+    alpha: float = 0.001
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha, "predict")
+        check_draws(self.n, "n", "predict")
+        fewest = 1
+        while tie_p_value(fewest, 0) > self.alpha:
+            fewest += 1
+        if self.n < fewest:
+            raise OptionError(
+                f"n of predict must be at least {fewest} to answer anything at alpha {self.alpha:g}; got {self.n}"
+            )
+
+    @property
+    def cap(self) -> int:
+        return self.n
+
+    def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
+        counts = yield Draw(source, self.n, purpose="predict")
+        return predicted(as_votes(counts[0]), self.alpha, source.noise)

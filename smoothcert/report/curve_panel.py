@@ -1,0 +1,130 @@
+"""Certified-accuracy curves as a page shows them: the picture, the best run at each radius, and what to read off it.
+
+Readings are computed here, on a grid of radii, by the same count as in every table; the page's script only shows them.
+Radii of different norms do not compare: a panel is of one norm.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smoothcert.report import plots
+from smoothcert.report.intervals import span
+from smoothcert.report.listing import as_data
+from smoothcert.report.metrics import Share, radius_name
+from smoothcert.report.question import asked, warning
+from smoothcert.report.tables import percent
+from smoothcert.runs.rows import Record
+
+MOST = 250  # places of the reading, about one for each point of the picture's width
+ENVELOPE = "upper envelope"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves of one norm."""
+
+    norm: str  # as it is written
+    names: list[str]  # of the runs, in the order of their colours
+    picture: str
+    envelope: bool  # whether the picture holds one
+    last: int  # places of the reading, from 0
+    start: int  # where the reading begins
+    readings: str  # as JSON
+    dotted: bool  # some radii were asked for in advance
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A run's certified accuracy at any radius, by bisection."""
+
+    record: Record
+    reached: list[float]  # radii of the right answers, ascending
+
+    def at(self, radius: float) -> Share | None:
+        """None where the run never tried so large a radius."""
+        if not asked(self.record).tried(radius):
+            return None
+        return Share(len(self.reached) - bisect_left(self.reached, radius), len(self.record.rows))
+
+
+def curve(record: Record) -> Curve:
+    """The curve of a record."""
+    return Curve(record, sorted(row.radius for row in record.rows if row.correct))
+
+
+def places(end: float, whole: bool, radii: Sequence[float]) -> list[float]:
+    """Radii to read at: round steps up to the end, whole ones if need be, and every radius of the tables."""
+    least = max(end / MOST, 1.0 if whole else 0.0)
+    tens = 10.0 ** math.floor(math.log10(least))
+    step = next(tens * k for k in (1, 2, 5, 10) if tens * k >= least * (1 - 1e-9))
+    even = (round(i * step, 9) for i in range(int(end / step) + 1))
+    return sorted({*even, *(radius for radius in radii if radius <= end)})
+
+
+def upper(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
+    """Corners of the best certified accuracy at each radius: a value holds on the interval that ends at its radius."""
+    corners = sorted({0.0, *(radius for one in curves for radius in plots.steps(one.record)[0])})
+    best = [max((share.value for one in curves if (share := one.at(radius))), default=0.0) for radius in corners]
+    if asked(curves[0].record).radii is not None:
+        return corners, best
+    return [*corners, corners[-1]], [*best, 0.0]
+
+
+def panel(number: int, records: Sequence[Record], radii: Sequence[float]) -> Panel:
+    """The panel of certify records of one norm."""
+    figure = plots.curve_figure(records)
+    axes, curves = figure.axes[0], [curve(record) for record in records]
+    if (legend := axes.get_legend()) is not None:
+        legend.remove()  # the page has its own, with the values read
+    axes.patch.set_gid("plot")
+    questions = [asked(record) for record in records]
+    envelope = len(records) > 1 and warning(questions) is None
+    if envelope:
+        x, y = upper(curves)
+        axes.step(x, y, where="pre", color=plots.INK, linewidth=1.4, linestyle=(0, (1.5, 1.5)), gid="envelope")
+    end = float(axes.get_xlim()[1])
+    wanted = [radius for question in questions for radius in question.radii or ()]
+    at = places(end, records[0].norm == "l0", [*radii, *wanted])
+    return Panel(
+        norm=plots.NORMS.get(records[0].norm, records[0].norm),
+        names=[record.name for record in records],
+        picture=plots.inline_svg(figure, _words(curves, radii), f"curve-{number}"),
+        envelope=envelope,
+        last=len(at) - 1,
+        start=bisect_left(at, max((r for r in [*radii, *wanted] if r <= end / 2), default=0.0)),
+        readings=as_data({"end": end, "radii": at, "runs": _readings(curves, at, envelope)}),
+        dotted=bool(wanted),
+    )
+
+
+def _readings(curves: Sequence[Curve], at: Sequence[float], envelope: bool) -> list[list[Any]]:
+    """For each run, and then the envelope, at each radius: height, percent, interval; None where it was not tried."""
+    intervals: dict[Share, str] = {}
+
+    def cell(share: Share | None) -> Any:
+        if share is None:
+            return None
+        if share not in intervals:
+            intervals[share] = span(share.interval)
+        return [round(share.value, 5), percent(share), intervals[share]]
+
+    runs = [[cell(one.at(radius)) for radius in at] for one in curves]
+    if envelope:
+        best = [max((s for one in curves if (s := one.at(r))), key=lambda s: s.value, default=None) for r in at]
+        runs.append([None if share is None else [round(share.value, 5), percent(share), ""] for share in best])
+    return runs
+
+
+def _words(curves: Sequence[Curve], radii: Sequence[float]) -> str:
+    """The curves for who cannot see them."""
+    said = [
+        f"{one.record.name}: "
+        + ", ".join(f"{percent(share)} % at {radius_name(radius)}" for radius in radii if (share := one.at(radius)))
+        for one in curves
+    ]
+    return "Certified accuracy against radius. " + "; ".join(said)

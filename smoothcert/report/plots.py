@@ -1,0 +1,192 @@
+"""Certified-accuracy curves, drawn exactly: a step at every certified radius, none in between.
+
+Figures are made by matplotlib's objects, without pyplot and its global state; the same records give the same bytes.
+Colours are those of Okabe and Ito, told apart by colour-blind readers; when they run out, dashes begin.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from xml.sax.saxutils import quoteattr
+
+from smoothcert.errors import OptionError, RunError
+from smoothcert.files import write_whole
+from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
+from smoothcert.report.question import asked
+from smoothcert.runs.rows import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#2e3440"  # axes and words; a page turns it into its own colour
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
+MARKERS = ("o", "s", "D", "^", "v", "P")  # of radii that were asked for
+BANDS = 3  # more runs than this would hide each other's bands
+STYLE: Any = {
+    "svg.hashsalt": "smoothcert",  # ids of SVG elements are random without it
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
+    "text.parse_math": False,  # a run's name may hold a $
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}
+
+
+def curve_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 4.0)) -> Figure:
+    """Certified accuracy against radius for every certify record, with its pointwise exact band where there is room."""
+    records = [record for record in records if record.kind == "certify"]
+    if not records:
+        raise RunError("a curve must be drawn from at least one certify run; got predict runs only")
+    norms = " or ".join(sorted({NORMS.get(record.norm, record.norm) for record in records}))
+    reached = [row.radius for record in records for row in record.rows if row.correct]
+    top = max([*reached, *(radius for record in records for radius in asked(record).radii or ())], default=0.0) or 1.0
+    figure, axes = canvas(size, f"{norms} radius (inputs in [0, 1])", "certified accuracy")
+    for i, record in enumerate(records):
+        _curve(axes, record, i, band=len(records) <= BANDS, end=top * 1.04)
+    axes.set_xlim(0.0, top * 1.04)
+    axes.set_ylim(0.0, 1.0)
+    if len(records) > 1:
+        _legend(axes, "upper right")
+    return figure
+
+
+def low_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 3.0)) -> Figure | None:
+    """Share of inputs whose bound on P(top class) is at most p; None when no record keeps its bounds."""
+    kept = [(i, record, lows(record)) for i, record in enumerate(records)]
+    kept = [item for item in kept if item[2]]
+    if not kept:
+        return None
+    figure, axes = canvas(size, "lower bound p on the probability of the top class", "share of inputs ≤ p")
+    for i, record, bounds in kept:
+        x = [0.0, *(bounds or ()), 1.0]
+        y = [0.0, *((k + 1) / len(bounds or ()) for k in range(len(bounds or ()))), 1.0]
+        axes.step(x, y, where="post", label=_label(record), **_line(i))
+    axes.axvline(0.5, color=INK, alpha=0.45, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.set_xlim(0.0, 1.0)
+    axes.set_ylim(0.0, 1.0)
+    if len(kept) > 1:
+        _legend(axes, "upper left")
+    return figure
+
+
+def steps(record: Record) -> tuple[list[float], list[Share]]:
+    """The curve's corners: the share that holds up to and including each radius, from 0 to the largest, then none.
+
+    Where radii were asked for, the curve has its corners there and ends with the last: larger ones were not tried.
+    Certified accuracy at r counts radii ≥ r, so each value holds on the interval that *ends* at its radius.
+    """
+    wanted = asked(record).radii
+    if wanted is not None:
+        shares = [certified_accuracy(record, radius) for radius in wanted]
+        return [0.0, *wanted], [shares[0], *shares]
+    radii = sorted(row.radius for row in record.rows if row.correct)
+    n, x, y = len(record.rows), [0.0], [Share(len(radii), len(record.rows))]
+    for i, radius in enumerate(radii):
+        x.append(radius)
+        y.append(Share(len(radii) - i, n))
+    return [*x, x[-1]], [*y, Share(0, n)]
+
+
+def save(figure: Figure, path: Path) -> tuple[Path, Path]:
+    """Write the figure as SVG and as PNG, whichever of them the path names; gives both paths."""
+    if path.suffix.lower() not in ("", ".svg", ".png"):
+        raise OptionError(f"plot file must end in .svg or .png (both are written); got '{path.name}'")
+    vector, pixels = path.with_suffix(".svg"), path.with_suffix(".png")
+    write_whole(vector, svg(figure).encode())
+    write_whole(pixels, png(figure))
+    return vector, pixels
+
+
+def svg(figure: Figure, words: bool = False) -> str:
+    """The figure as SVG; letters as shapes that look the same everywhere, or as words in the reader's font."""
+    import matplotlib
+
+    sink = io.StringIO()
+    with matplotlib.rc_context({**STYLE, "svg.fonttype": "none" if words else "path"}):
+        figure.savefig(sink, format="svg", transparent=words, metadata={"Date": None, "Creator": "smoothcert"})
+    return sink.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG at 200 dots an inch."""
+    import matplotlib
+
+    sink = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(sink, format="png", dpi=200, metadata={"Software": "smoothcert"})
+    return sink.getvalue()
+
+
+def inline_svg(figure: Figure, label: str, prefix: str) -> str:
+    """The figure for a page of any theme: ink is the page's colour, curves are its variables --c0, --c1, …
+
+    Ids get the prefix, because a page may hold several figures.
+    """
+    text = svg(figure, words=True)
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text.replace(INK, "currentColor"))
+    for i, colour in enumerate(PALETTE):
+        text = text.replace(colour, f"var(--c{i})")
+    return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(label)} ', 1)
+
+
+def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axes]:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_xlabel(across, labelpad=8)
+        axes.set_ylabel(up, labelpad=8)
+        axes.grid(color=INK, alpha=0.12, linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_alpha(0.5)
+        axes.tick_params(length=0, pad=6)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
+    return figure, axes
+
+
+def _curve(axes: Axes, record: Record, number: int, band: bool, end: float) -> None:
+    x, shares = steps(record)
+    y = [share.value for share in shares]
+    axes.step(x, y, where="pre", label=_label(record), **_line(number))
+    wanted = asked(record).radii
+    if wanted is not None:
+        # Hollow and of several shapes, so that runs that prove the same do not hide each other.
+        shape = MARKERS[number % len(MARKERS)]
+        axes.plot(wanted, y[1:], shape, markersize=7, fillstyle="none", color=_line(number)["color"], clip_on=False)
+    if band:
+        around = {share: share.interval for share in set(shares)}
+        beyond = [] if wanted is not None else [end]
+        low, high = ([around[share][side] for share in [*shares, *shares[-1:] * len(beyond)]] for side in (0, 1))
+        axes.fill_between([*x, *beyond], low, high, step="pre", alpha=0.14, linewidth=0, color=_line(number)["color"])
+        if number == 0:
+            axes.annotate(
+                f"band: exact {LEVEL:.0%} interval, radius by radius".replace("%", " %"),
+                xy=(1.0, 1.0), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
+                ha="right", va="bottom", fontsize=8, alpha=0.75, color=INK,
+            )  # fmt: skip
+
+
+def _line(number: int) -> dict[str, Any]:
+    dash = DASHES[number // len(PALETTE) % len(DASHES)]
+    return {"color": PALETTE[number % len(PALETTE)], "linewidth": 1.9, "linestyle": dash, "solid_joinstyle": "miter"}
+
+
+def _label(record: Record) -> str:
+    # matplotlib hides labels that begin with an underscore.
+    return f" {record.name}" if record.name.startswith("_") else record.name
+
+
+def _legend(axes: Axes, place: Literal["upper right", "upper left"]) -> None:
+    axes.legend(loc=place, frameon=False, labelcolor=INK, fontsize=9.5, handlelength=2.6)

@@ -1,0 +1,248 @@
+"""Carry out a recipe: every input that has no row yet goes through the engine, and its row is kept as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smoothcert.contracts import Certificate, Classifier, Draw, Job, Noise, Outcome, Source, Steps, Stream, batch_rows
+from smoothcert.data import Inputs
+from smoothcert.engine.local import Local
+from smoothcert.engine.settle import FixedShape, classes
+from smoothcert.errors import DataError, ModelError
+from smoothcert.noise._silence import Silence
+from smoothcert.recipe import Question, Recipe, build, build_procedure
+from smoothcert.runs.remember import Remember
+from smoothcert.runs.rows import UNCOUNTED, Row
+from smoothcert.runs.store import Store
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from smoothcert.engine.cluster import Cluster
+
+CHUNK = 32  # inputs whose noise is chosen together; few, so that the first draws come soon
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Told how a run goes; the command line shows it as a bar."""
+
+    started: Callable[[int, int, int], None] = lambda inputs, done, cap: (
+        None
+    )  # inputs in all, already done, most draws each
+    rows: Callable[[int], None] = lambda rows: None
+    finished: Callable[[int], None] = lambda draws: None
+    choosing: Callable[[int], None] = lambda copies: None  # copies that a search for noise levels has looked at
+    remembering: Callable[[int, int], None] = lambda done, inputs: None
+
+
+def carry_out(
+    recipe: Recipe,
+    folder: Path,
+    inputs: Inputs,
+    classifier: Classifier,
+    watcher: Watcher | None = None,
+    cluster: Cluster | None = None,
+    remember: Remember | None = None,
+) -> None:
+    """Answer the recipe's question for every input, continuing where an earlier attempt stopped.
+
+    On a cluster its workers load the recipe's model themselves; the rows are the same, and only this process writes.
+    """
+    watcher = watcher or Watcher()
+    question, means = recipe.question, recipe.means
+    procedure = build_procedure(question)
+    source = Source(classifier, build("noise", question.noise))
+    prepare = prepared_by(question, inputs.tensor(0), classifier, watcher.choosing)
+    copies = prepare.copies if prepare else 0
+    if getattr(procedure, "labelled", True):
+        _refuse_labels(_base(classifier), inputs)
+    labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
+    recipe = _continued(recipe, folder)
+    with cluster.connected() if cluster else contextlib.nullcontext(), Store(folder, recipe) as store:
+        store.belong(remember.keeper if remember else None)
+        if remember is not None and remember.order is None:
+            _recall(remember, store, source, inputs, means.batch)
+        done, before = store.done(), _asked(classifier)
+        watcher.started(len(inputs), len(done), procedure.cap + copies)
+        if cluster is None:
+            engine = Local(means.batch, question.seed, watcher.rows, means.workers)
+            notes, outcomes = engine.notes, engine.run(_jobs(procedure, source, inputs, done, prepare, question.seed))
+        else:
+            notes, outcomes = _elsewhere(cluster, recipe, inputs, done, watcher)
+        for outcome in outcomes:
+            row = _row(outcome, labels[outcome.index])
+            store.add(row)
+            watcher.finished((row.draws or 0) + copies)
+        kept = tuple(dict.fromkeys([*means.notes, *notes]))
+        asked = _sum(classifier, recipe.means.asked or {}, before)
+        replace(recipe, means=replace(recipe.means, notes=kept, asked=asked)).write(folder / "recipe.toml")
+        if remember is not None and remember.order is not None:
+            remember.settle(store, inputs, question.seed, watcher.remembering)
+
+
+def _recall(remember: Remember, store: Store, source: Source, inputs: Inputs, batch: int) -> None:
+    """The rows of inputs that the memory answers; the network is asked about them without noise only."""
+    done = store.done()
+    places = [position for position, index in enumerate(inputs.indices.tolist()) if index not in done]
+    found = [remember.answer(int(inputs.indices[p]), int(inputs.labels[p]), inputs.tensor(p)) for p in places]
+    rows = {row.index: (row, position) for row, position in zip(found, places, strict=True) if row is not None}
+    looks = (Job(index, inputs.tensor(position), _clean(source)) for index, (_, position) in rows.items())
+    for outcome in Local(batch).run(looks):
+        row, _ = rows[outcome.index]
+        store.add(replace(row, seconds=outcome.seconds, clean=outcome.result, answers=outcome.answers))
+    store.commit()
+
+
+def _continued(recipe: Recipe, folder: Path) -> Recipe:
+    """With the time of its beginning, and what earlier attempts have counted of an ensemble's members.
+
+    An attempt that was killed has counted nothing.
+    """
+    path = folder / "recipe.toml"
+    if not path.exists():
+        return recipe
+    earlier = Recipe.read(path).means
+    return replace(recipe, means=replace(recipe.means, asked=earlier.asked, started=earlier.started))
+
+
+def _asked(classifier: Classifier) -> dict[str, int]:
+    """What an ensemble has counted so far, in rows of batches; empty for any other classifier."""
+    tally = getattr(classifier, "tally", None)
+    return {} if tally is None else {"rows": tally.rows, "asked": tally.asked, "early": tally.early}
+
+
+def _sum(classifier: Classifier, earlier: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int] | None:
+    """Earlier attempts and this one together; None where nothing was counted, as in workers elsewhere."""
+    total = {key: earlier.get(key, 0) + now - before[key] for key, now in _asked(classifier).items()}
+    return {"members": len(getattr(classifier, "members", ())), **total} if total.get("rows") else None
+
+
+def _elsewhere(
+    cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], watcher: Watcher
+) -> tuple[list[str], Iterator[Outcome]]:
+    from smoothcert.runs.remote import run_remotely  # it builds its jobs with this file
+
+    return run_remotely(cluster, recipe, inputs, done, watcher.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepare:
+    """Chooses each input's noise by asking a network, and tells of every copy that it looks at."""
+
+    part: Any
+    network: Classifier
+    told: Callable[[int], None]
+
+    @property
+    def copies(self) -> int:
+        """Of one input."""
+        return int(self.part.copies)
+
+    def __call__(self, noise: Noise, x: Tensor, streams: Sequence[Stream]) -> list[Noise]:
+        def asked(rows: Tensor) -> Tensor:
+            self.told(len(rows))
+            return self.network(rows)
+
+        return list(self.part(asked, noise, x, streams))
+
+
+def prepared_by(
+    question: Question, example: Tensor, classifier: Classifier, told: Callable[[int], None] = lambda copies: None
+) -> Prepare | None:
+    """What chooses each input's noise; None where all have the same.
+
+    It asks the classifier, in small batches, or where it needs gradients a copy of the model that has them.
+    """
+    if question.preparation is None:
+        return None
+    from smoothcert.classifiers import differentiable, load
+
+    part = build("preparation", question.preparation)
+    part.check(build("noise", question.noise))
+    if part.search == "ascent":
+        return Prepare(part, differentiable(load(question.model), example), told)
+    rows = getattr(classifier, "rows", None) or batch_rows(example.shape)
+    return Prepare(part, FixedShape(classifier, rows), told)
+
+
+def _jobs(
+    procedure: Any, source: Source, inputs: Inputs, done: set[int], prepare: Prepare | None, seed: int
+) -> Iterator[Job]:
+    left = [position for position, index in enumerate(inputs.indices.tolist()) if index not in done]
+    size = 1 if prepare is None else CHUNK
+    for first in range(0, len(left), size):
+        chosen = left[first : first + size]
+        items = [(int(inputs.indices[p]), inputs.tensor(p), int(inputs.labels[p])) for p in chosen]
+        yield from jobs(procedure, source, items, prepare, seed)
+
+
+def jobs(
+    procedure: Any, source: Source, items: Sequence[tuple[int, Tensor, int]], prepare: Prepare | None, seed: int
+) -> Iterator[Job]:
+    """Inputs (index, x, label) on their way, each at its own noise where one is chosen; then a look without noise."""
+    import torch
+
+    noises: Sequence[Noise] = [source.noise] * len(items)
+    if prepare is not None:
+        streams = [Stream(seed, index, "sigma") for index, _, _ in items]
+        noises = prepare(source.noise, torch.stack([x for _, x, _ in items]), streams)
+    for (index, x, truth), noise in zip(items, noises, strict=True):
+        own = replace(source, noise=noise)
+        level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
+        yield Job(index, x, _with_clean(own, procedure(own, x.numel(), truth), level))
+
+
+def _with_clean(
+    source: Source, steps: Steps[Certificate], sigma: float | None
+) -> Steps[tuple[int, Certificate, float | None]]:
+    """The procedure, then the base classifier's own answer."""
+    certificate = yield from steps
+    clean = yield from _clean(source)
+    return clean, certificate, sigma
+
+
+def _clean(source: Source) -> Steps[int]:
+    """The base classifier's own answer, without noise."""
+    clean = yield Draw(Source(_base(source.classifier), Silence(source.noise)), 1, purpose="clean")
+    return int(clean[0].argmax())
+
+
+def _base(classifier: Classifier) -> Classifier:
+    """The network that answers with classes; of a composition the one that stands for it."""
+    base: Classifier = getattr(classifier, "base", classifier)
+    return base
+
+
+def _row(outcome: Outcome, label: int) -> Row:
+    clean, certificate, sigma = outcome.result
+    draws = sum(answer.draws for answer in outcome.answers if answer.purpose not in UNCOUNTED)
+    return Row(
+        outcome.index,
+        label,
+        certificate.label,
+        certificate.radius,
+        draws,
+        outcome.seconds,
+        clean,
+        certificate.evidence.low if certificate.evidence.low > 0 else None,
+        outcome.answers,
+        sigma,
+    )
+
+
+def _refuse_labels(classifier: Classifier, inputs: Inputs) -> None:
+    """Labels must be classes of the classifier; one clean pass tells how many there are."""
+    if len(inputs) == 0:
+        raise DataError("the data must hold at least one input; got none")
+    highest, known = int(np.max(inputs.labels)), classes(classifier, inputs.tensor(0))
+    if highest >= known:
+        raise ModelError(
+            f"labels must be classes of the classifier, 0 to {known - 1}; the data has labels up to {highest}"
+        )

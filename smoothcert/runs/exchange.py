@@ -1,0 +1,197 @@
+"""Runs in the field's own words: the tab-separated logs of Cohen et al. (2019), read and written.
+
+    certify   idx  label  predict  radius  correct  time
+    predict   idx  label  predict  correct  time
+
+`predict` is −1 for an abstention; `time` is seconds or `H:MM:SS.ffffff`. Columns are found by their names, so logs of
+the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over. Radii are
+l2, as theirs; a column `norm`, written where they are not, says so of all lines.
+Their logs round radii to nearest (erratum E7); what is written here is rounded down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import ROUND_FLOOR, Context, Decimal
+from pathlib import Path
+from typing import NoReturn, TypeVar, cast, get_args
+
+from smoothcert.contracts import ABSTAIN, Norm
+from smoothcert.errors import RunError
+from smoothcert.files import write_whole
+from smoothcert.runs.rows import Record, Row
+
+T = TypeVar("T")
+
+NEEDED = ("idx", "label", "predict", "correct")
+CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)", re.ASCII)
+WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
+LONGEST_HEADER = 4096  # bytes; a foreign file of gigabytes is refused after these
+
+
+def open_record(path: Path) -> Record:
+    """A run or a log, whichever is there: a folder is a run, a file is a log."""
+    if path.is_dir():
+        from smoothcert.runs.store import read
+
+        return read(path)
+    if not path.exists():
+        raise RunError(f"run {path} must be a run folder or a log file; got nothing there")
+    return read_log(path)
+
+
+def read_log(path: Path) -> Record:
+    """A Cohen-style log as a record; every value is checked, and the first bad line is named."""
+    header, lines = _lines(path)
+    kind = "certify" if "radius" in header else "predict"
+    rows: dict[int, Row] = {}
+    for number, line in enumerate(lines, start=2):
+        cells = line.split("\t")
+        if len(cells) != len(header):
+            _refuse(path, number, f"have {len(header)} columns ({' '.join(header)})", f"{len(cells)}")
+        row = _row(path, number, dict(zip(header, cells, strict=True)))
+        if row.index in rows:
+            _refuse(path, number, "have an idx of its own", f"{row.index} a second time")
+        rows[row.index] = row
+    if not rows:
+        raise RunError(f"log {path} must hold at least one input; got a header only")
+    ordered = tuple(rows[i] for i in sorted(rows))
+    return Record(path.name, "certify" if kind == "certify" else "predict", ordered, norm=_norm(path, header, lines))
+
+
+def write_cohen(record: Record, path: Path, full: bool = False) -> None:
+    """The record as Cohen's log; radii with three decimals rounded down, or with `full` in full precision."""
+    # A log that never said how long it took must not say 0 seconds now.
+    timed = all(row.seconds is not None for row in record.rows)
+    columns: dict[str, Callable[[Row], object]] = {
+        "idx": lambda row: row.index,
+        "label": lambda row: row.label,
+        "predict": lambda row: row.predicted,
+    }
+    if record.kind == "certify":
+        columns["radius"] = lambda row: repr(row.radius) if full else rounded_down(row.radius, 3)
+        if record.norm != "l2":
+            columns["norm"] = lambda row: record.norm
+    columns["correct"] = lambda row: int(row.correct)
+    if timed:
+        columns["time"] = lambda row: _clock(row.seconds or 0.0)
+    lines = ["\t".join(columns)]
+    lines += ["\t".join(str(cell(row)) for cell in columns.values()) for row in record.rows]
+    write_whole(path, ("\n".join(lines) + "\n").encode())
+
+
+def rounded_down(value: float, decimals: int) -> str:
+    """The value with that many decimals, never above it when read back: the floor of its shortest decimal form."""
+    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), ROUND_FLOOR, Context(prec=400)))
+
+
+def _lines(path: Path) -> tuple[list[str], list[str]]:
+    """The names of the columns and the lines below them."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline(LONGEST_HEADER)
+            header = first.decode("utf-8-sig").rstrip("\r\n").split("\t")
+            _check_header(path, header)
+            text = file.read().decode()
+    except OSError as error:
+        raise RunError(f"log {path} must be a readable file; got {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise RunError(f"log {path} must be tab-separated text; got bytes that are not text") from error
+    # A file cut in the middle of its last number still parses; only the time may come last unended.
+    if text and not text.endswith("\n") and header[-1] != "time":
+        raise RunError(f"log {path} must end with a line break; got a last line that may be cut off")
+    return header, [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    if header == [""]:
+        raise RunError(f"log {path} must begin with the columns {' '.join(NEEDED)}; got an empty first line")
+    missing = [name for name in NEEDED if name not in header]
+    if missing:
+        found = " ".join(header)[:60]
+        _refuse(path, 1, f"name the columns {' '.join(NEEDED)}, tab-separated", f"{found!r} (no {missing[0]})")
+    if len(set(header)) != len(header):
+        _refuse(path, 1, "name every column once", " ".join(header)[:60])
+
+
+def _norm(path: Path, header: list[str], lines: list[str]) -> Norm:
+    """Of the radii: l2, unless all lines say another."""
+    if "norm" not in header:
+        return "l2"
+    said = list(dict.fromkeys(line.split("\t")[header.index("norm")] for line in lines))
+    for norm in get_args(Norm):
+        if said == [norm]:
+            return cast(Norm, norm)
+    expected = f"one of {', '.join(get_args(Norm))}, the same in all lines"
+    raise RunError(f"norm of log {path} must be {expected}; got {', '.join(said)[:60]}")
+
+
+def _row(path: Path, number: int, cells: Mapping[str, str]) -> Row:
+    """One line as a row; what the family writes and nothing else."""
+
+    def value(column: str, read: Callable[[str], T | None], expected: str) -> T:
+        parsed = read(cells[column])
+        return parsed if parsed is not None else _refuse(path, number, expected, repr(cells[column][:40]), column)
+
+    def maybe(column: str, read: Callable[[str], T | None], expected: str) -> T | None:
+        return value(column, read, expected) if column in cells else None
+
+    row = Row(
+        index=value("idx", _natural, "be a whole number ≥ 0"),
+        label=value("label", _natural, "be a whole number ≥ 0"),
+        predicted=value("predict", _class, "be a class, or -1 for an abstention"),
+        radius=maybe("radius", _size, "be a number from 0 to 1e12") or 0.0,
+        draws=maybe("draws", _natural, "be a whole number ≥ 0"),
+        seconds=maybe("time", _seconds, "be seconds or H:MM:SS.ffffff"),
+        clean=maybe("clean", _natural, "be a whole number ≥ 0"),
+        low=maybe("low", _share, "be a number from 0 to 1"),
+    )
+    correct = value("correct", lambda text: {"0": False, "1": True}.get(text), "be 0 or 1")
+    if correct != row.correct:
+        says = f"{int(correct)} for label {row.label}, predict {row.predicted}"
+        _refuse(path, number, "say whether predict equals label", says, "correct")
+    if row.predicted == ABSTAIN and row.radius > 0.0:
+        _refuse(path, number, "be 0 for an abstention", f"{row.radius}", "radius")
+    return row
+
+
+def _refuse(path: Path, number: int, expected: str, got: str, column: str = "") -> NoReturn:
+    what = f"{column} in line {number}" if column else f"line {number}"
+    raise RunError(f"{what} of log {path} must {expected}; got {got}")
+
+
+def _class(text: str) -> int | None:
+    number = int(text) if WHOLE.fullmatch(text) else None
+    return number if number is not None and number >= ABSTAIN else None
+
+
+def _natural(text: str) -> int | None:
+    number = _class(text)
+    return number if number is not None and number >= 0 else None
+
+
+def _size(text: str) -> float | None:
+    number = float(text) if NUMBER.fullmatch(text) else None
+    return number if number is not None and 0.0 <= number <= LARGEST else None
+
+
+def _share(text: str) -> float | None:
+    number = _size(text)
+    return number if number is not None and number <= 1.0 else None
+
+
+def _seconds(text: str) -> float | None:
+    match = CLOCK.fullmatch(text)
+    if match is None:
+        return _size(text)
+    days, hours, minutes, seconds = match.groups(default="0")
+    return (int(days) * 24 + int(hours)) * 3600.0 + int(minutes) * 60.0 + float(seconds)
+
+
+def _clock(seconds: float) -> str:
+    micros = round(seconds * 1_000_000)
+    whole, micros = divmod(micros, 1_000_000)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}.{micros:06}"

@@ -1,0 +1,78 @@
+"""A run with a memory of certified regions: the memory pass after the draws, or answers instead of draws.
+
+With a memory that grows, every input is certified first; then its certificate is offered to the memory, one after the
+other in the order that was asked for, since order matters. An answer is stored as soon as it is given. Stopped between
+the two, the offer is made again: a region that is there already answers as it did when it was stored.
+
+A memory that no longer changes is asked before any draw.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from smoothcert.contracts import ABSTAIN
+from smoothcert.data import Inputs
+from smoothcert.errors import unknown
+from smoothcert.memory import Memory
+from smoothcert.runs.rows import Keeper, Row, Settled
+from smoothcert.runs.store import Store
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ORDERS = ("index", "reverse", "radius", "random")
+
+
+@dataclass(frozen=True, eq=False)
+class Remember:
+    """A memory beside a run."""
+
+    memory: Memory
+    place: str
+    order: str | None = None  # of admissions; None: it is asked, and nothing is added
+    alone: bool = False  # nobody else is asked: outside its regions there is no answer
+
+    def __post_init__(self) -> None:
+        if self.order is not None and self.order not in ORDERS:
+            raise unknown("order of a memory pass", self.order, ORDERS)
+
+    @property
+    def keeper(self) -> Keeper:
+        regions = None if self.order is not None else len(self.memory)
+        return Keeper(self.memory.identity, self.place, self.order, regions)
+
+    def answer(self, index: int, label: int, x: Tensor) -> Row | None:
+        """The row of an input that needs no draws; None where draws have to tell."""
+        found = self.memory.query(x)
+        if found is None and not self.alone:
+            return None
+        settled = Settled(ABSTAIN, 0.0, None, found.number if found else None, False, len(self.memory))
+        predicted, radius = (found.label, found.radius) if found else (ABSTAIN, 0.0)
+        return Row(index, label, predicted, radius, draws=0, settled=settled)
+
+    def settle(
+        self, store: Store, inputs: Inputs, seed: int, advance: Callable[[int, int], None] = lambda done, inputs: None
+    ) -> None:
+        """Offer every certificate of a run whose draws are done, but for those that were settled earlier."""
+        places = {index: position for position, index in enumerate(inputs.indices.tolist())}
+        for done, row in enumerate(ordered(store.rows(), str(self.order), seed)):
+            advance(done, len(places))
+            if row.settled is not None:
+                continue
+            found = self.memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius)
+            settled = Settled(row.predicted, row.radius, found.conflict, found.by, found.stored, found.seen)
+            store.settle(replace(row, predicted=found.label, radius=found.radius, settled=settled))
+
+
+def ordered(rows: Sequence[Row], order: str, seed: int) -> list[Row]:
+    """Rows as they are offered: by index, from the last one, by falling radius of smoothing, or at random by seed."""
+    rows = sorted(rows, key=lambda row: row.index, reverse=order == "reverse")
+    if order == "radius":
+        rows.sort(key=lambda row: -row.smoothed.radius)
+    if order == "random":
+        random.Random(seed).shuffle(rows)
+    return rows

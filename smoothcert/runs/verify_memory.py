@@ -1,0 +1,174 @@
+"""What a memory answered, replayed from the evidence by other code than made it.
+
+Nothing of `smoothcert.memory` is used. The memory's file is read as a plain database, every region is held against
+every input (a product of matrices rules out, exactly rounded sums decide), and the rule is written down again, without
+its margins: an answer may lie below the rule's by RELATIVE of the lengths it came from, never above, and on the edge of
+a region either side is accepted. Each row is replayed against the regions that were there when it was settled; its
+promise is then held against all that are there now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smoothcert.contracts import ABSTAIN, Norm
+from smoothcert.data import Inputs
+from smoothcert.errors import RunError
+from smoothcert.runs.remember import ordered
+from smoothcert.runs.rows import Keeper, Record, Row
+
+RELATIVE = 1e-9  # far above the margins of the memory, far below what matters
+CHUNK = 1024  # regions, and inputs, held at a time
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Near(NamedTuple):
+    """A region that an input's ball may touch."""
+
+    number: int
+    label: int
+    radius: float
+    certified: float
+    distance: float
+
+
+class Answer(NamedTuple):
+    """What the rule says."""
+
+    label: int
+    radius: float
+    conflict: str | None
+
+
+def replay_memory(record: Record, inputs: Inputs, place: str | None, seed: int) -> list[str]:
+    """Every row that the memory of a run answered or was asked about; what is not as it should be, a line each."""
+    keeper = Keeper(**{"order": None, "regions": None, **record.settings["memory"]})
+    places = {index: position for position, index in enumerate(inputs.indices.tolist())}
+    rows = [row for row in record.rows if row.index in places]
+    problems = _out_of_order(rows, keeper, seed)
+    with _opened(Path(place or keeper.place), keeper) as base:
+        for first in range(0, len(rows), CHUNK):
+            some = rows[first : first + CHUNK]
+            x = inputs.tensors(np.array([places[row.index] for row in some])).numpy().reshape(len(some), -1)
+            for row, near in zip(some, _near(base, some, x.astype(np.float64), record.norm), strict=True):
+                problems += [f"input {row.index}: {problem}" for problem in _check(row, near, keeper)]
+    return problems
+
+
+def rules(label: int, radius: float, near: Sequence[Near]) -> list[Answer]:
+    """What the rule says; more than one answer where the input lies on the edge of a region."""
+    sure = [ball for ball in near if ball.distance < ball.radius * (1 - RELATIVE)]
+    edge = [ball for ball in near if ball not in sure and ball.distance < ball.radius * (1 + RELATIVE)]
+    sides = [list[Near](), *([ball for ball in edge if ball.label == one] for one in {ball.label for ball in edge})]
+    return [rule(label, radius, near, [*sure, *more]) for more in sides]
+
+
+def rule(label: int, radius: float, near: Sequence[Near], homes: Sequence[Near]) -> Answer:
+    """METHODS, section 5, for an input that lies in these homes."""
+    left = max((ball.radius - ball.distance for ball in homes), default=0.0)
+    if homes and homes[0].label != label:
+        return Answer(homes[0].label, max(0.0, left), None if label == ABSTAIN else "switched")
+    room = min((ball.distance - ball.radius for ball in near if ball.label != label), default=math.inf)
+    found = max(left, min(radius, room), 0.0)
+    return Answer(label, found, "shrunk" if found < radius else None)
+
+
+def _check(row: Row, near: Sequence[Near], keeper: Keeper) -> list[str]:
+    """One row against the regions of its time, and its promise against those of now."""
+    if row.settled is None:  # drawn, because the memory had no answer
+        there = [ball for ball in near if ball.number <= (keeper.regions or 0)]
+        outside = any(answer.label == ABSTAIN for answer in rules(ABSTAIN, 0.0, there))
+        return [] if outside else ["it was drawn, though it lies in a region"]
+    settled = row.settled
+    earlier = [ball for ball in near if ball.number <= settled.seen]
+    said = Answer(row.predicted, row.radius, settled.conflict)
+    answers = rules(settled.predicted, settled.radius, earlier)
+    problems = []
+    if not any(_agree(said, answer, settled.radius, earlier) for answer in answers):
+        expected = ", ".join(map(str, answers[0]))
+        problems.append(f"the memory's rule gives {expected}; the row says {', '.join(map(str, said))}")
+    if keeper.order is None and (row.draws, *settled) != (0, ABSTAIN, 0.0, None, settled.by, False, keeper.regions):
+        problems.append(f"it must be answered from {keeper.regions} regions that no longer change, without a draw")
+    held = [ball for ball in near if ball.number <= settled.seen + settled.stored and ball.label == row.predicted]
+    if row.radius > 0 and not any(ball.distance + row.radius <= ball.radius for ball in held):
+        problems.append(f"no region holds the ball of radius {row.radius!r} around it")
+    if settled.stored and not any(_own(ball, row) for ball in near):
+        problems.append(f"region {settled.seen + 1} must be its own")
+    others = [b.number for b in near if b.label != row.predicted and b.distance < b.radius + row.radius]
+    return problems + [f"region {number} of another label reaches into its ball" for number in others if row.radius > 0]
+
+
+def _agree(said: Answer, rule: Answer, radius: float, near: Sequence[Near]) -> bool:
+    """Equal, but that the memory's margins make a radius smaller, and may call that shrunk."""
+    slack = RELATIVE * max([radius, 1e-300, *(ball.radius + ball.distance for ball in near)])
+    close = rule.radius - slack <= said.radius <= rule.radius
+    return said.label == rule.label and close and (said.conflict == rule.conflict or abs(radius - rule.radius) <= slack)
+
+
+def _own(ball: Near, row: Row) -> bool:
+    settled = row.settled
+    return (
+        settled is not None
+        and (ball.number, ball.label, ball.distance) == (settled.seen + 1, row.predicted, 0.0)
+        and ball.certified == settled.radius
+        and ball.radius <= settled.radius
+    )
+
+
+def _out_of_order(rows: Sequence[Row], keeper: Keeper, seed: int) -> list[str]:
+    """A later offer sees no fewer regions."""
+    if keeper.order is None:
+        return []
+    seen = [(row.index, row.settled.seen) for row in ordered(rows, keeper.order, seed) if row.settled is not None]
+    wrong = [later[0] for earlier, later in pairwise(seen) if later[1] < earlier[1]]
+    return [f"input {index}: the memory must be asked in the order {keeper.order}" for index in wrong]
+
+
+@contextlib.contextmanager
+def _opened(path: Path, keeper: Keeper) -> Iterator[sqlite3.Connection]:
+    """The memory's file, to be read; refused if it is another one, or damaged."""
+    if not path.is_file():
+        raise RunError(f"memory of the run must be at {path}; there is no such file (--memory says where it is now)")
+    with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
+        try:
+            (identity,) = base.execute("SELECT identity FROM memory").fetchone()
+            if identity != keeper.identity:
+                raise RunError(f"{path} must be the memory that answered, {keeper.identity[:8]}; got another one")
+            yield base
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            raise RunError(f"{path} must be a whole memory of smoothcert; got: {error}") from error
+
+
+def _regions(base: sqlite3.Connection) -> Iterator[tuple[list[tuple[int, int, float, float]], Matrix]]:
+    """Number, label, radius and certified radius of all regions, some at a time, with their centres [n, dim]."""
+    columns = "regions.id, label, radius, certified, x"
+    cursor = base.execute(f"SELECT {columns} FROM regions JOIN vectors USING (id) ORDER BY id")
+    while found := cursor.fetchmany(CHUNK):
+        centres = np.stack([np.frombuffer(values[-1], dtype="<f4") for values in found])
+        yield [values[:-1] for values in found], centres.astype(np.float64)
+
+
+def _near(base: sqlite3.Connection, rows: Sequence[Row], x: Matrix, norm: Norm) -> list[list[Near]]:
+    """For each row, at x [rows, dim], every region that could touch what it was certified for or was promised."""
+    reach = np.array([max(row.radius, row.smoothed.radius) for row in rows])
+    own, found = np.einsum("ij,ij->i", x, x), [list[Near]() for _ in rows]
+    for balls, centres in _regions(base):
+        theirs, radii = np.einsum("ij,ij->i", centres, centres), np.array([ball[2] for ball in balls])
+        # l2 is below l1, so that it rules out for both; the slack is far above the rounding of these sums.
+        squares, sums = own[:, None] + theirs, (reach[:, None] + radii) ** 2
+        for i, j in np.argwhere(squares - 2 * (x @ centres.T) <= sums + RELATIVE * (squares + sums)).tolist():
+            found[i].append(Near(*balls[j], _distance(x[i], centres[j], norm)))
+    return found
+
+
+def _distance(x: Matrix, y: Matrix, norm: Norm) -> float:
+    away = (x - y).tolist()
+    return math.fsum(map(abs, away)) if norm == "l1" else math.sqrt(math.fsum(part * part for part in away))

@@ -1,0 +1,78 @@
+"""The largest radius with fewer draws: pilot draws choose how many draws the proof gets (the proof's own are fresh).
+
+Most of a radius comes early: an input near its limit gains nothing from more draws, one that no class leads gains
+nothing from any. n is the smallest number whose expected radius is within `loss` of the one at the cap, `loss` being a
+share of the largest radius the cap can prove.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound
+from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
+from smoothcert.errors import OptionError
+from smoothcert.sampling._reach import reach
+
+FEW_MISSES, MORE = 10, 10  # with fewer misses than this, ten times the pilot draws tell them apart
+STEP = 1.25  # numbers of draws that are considered are this far apart
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """`pilot` draws choose n ≤ cap, then one Clopper–Pearson bound on n fresh draws at the full alpha."""
+
+    alpha: float = 0.001
+    cap: int = 200_000
+    pilot: int = 1000
+    loss: float = 0.004  # of the largest provable radius that may be given away
+
+    follows_leader: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha, "pilot")
+        check_draws(self.cap, "cap", "pilot")
+        check_draws(self.pilot, "pilot", "pilot")
+        if not 0.0 < self.loss < 1.0:
+            raise OptionError(f"loss of pilot must be between 0 and 1, both excluded; got {self.loss}")
+        if self.cap < (fewest := fewest_draws(0.5, self.alpha)):
+            raise OptionError(
+                f"cap of pilot must be at least {fewest} to certify anything at alpha {self.alpha:g}; got {self.cap}"
+            )
+
+    def check(self, noise: Noise, dim: int) -> str:
+        """The largest radius these draws can prove."""
+        return reach(noise, self.cap, self.alpha, dim)
+
+    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
+        if label is None:
+            raise OptionError("pilot tests a class that other draws chose; the leader is tested by spending or anytime")
+        votes = (yield Draw(source, self.pilot, purpose="pilot"))[0]
+        if votes.sum() - votes[label] < FEW_MISSES:
+            votes = votes + (yield Draw(source, (MORE - 1) * self.pilot, purpose="pilot"))[0]
+        n = self.choose(source.noise, int(votes[label]), int(votes.sum()), dim)
+        counts = tuple(int(count) for count in (yield Draw(source, n))[0])
+        low = lower_bound(counts[label], n, self.alpha)
+        return Evidence(label, (counts,), n, low, 1 - low, self.alpha)
+
+    def choose(self, noise: Noise, hits: int, draws: int, dim: int) -> int:
+        """How many draws the proof gets, from what the pilot saw."""
+        p = (hits + 0.5) / (draws + 1)
+        sizes = [self.cap]
+        while sizes[-1] / STEP > fewest_draws(0.5, self.alpha):
+            sizes.append(math.ceil(sizes[-1] / STEP))
+        enough = self._expected(noise, p, self.cap, dim) - self.loss * self._expected(noise, 1.0, self.cap, dim)
+        for n in sizes[::-1]:
+            if self._expected(noise, p, n, dim) >= enough:
+                return n
+        return self.cap
+
+    def _expected(self, noise: Noise, p: float, n: int, dim: int) -> float:
+        """The radius when the proof's draws fall as the pilot's did; in l0 plus one, since there 0 is proven too."""
+        import torch
+
+        low = torch.tensor(lower_bound(math.floor(n * p), n, self.alpha), dtype=torch.float64)
+        proven = float(noise.norm == "l0")
+        return proven + max(0.0, float(noise.radius(low, 1 - low, dim))) if low > 0.5 else 0.0

@@ -1,0 +1,133 @@
+"""What a library user holds: a smoothed classifier that certifies and predicts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from smoothcert.classifiers import Ready, ready, wrap
+from smoothcert.contracts import Certificate, Job, Noise, Sampling, Source, Steps
+from smoothcert.engine.local import Local
+from smoothcert.errors import DataError, ModelError
+from smoothcert.procedures.certify import Certify
+from smoothcert.procedures.predict import Predict
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.spending import Spending
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Procedure: TypeAlias = Callable[[Source, int], Steps[Certificate]]
+
+
+class Smoothed:
+    """g(x) = the class that the model most often gives to x + noise.
+
+    >>> smoothed = Smoothed(model, Gaussian(sigma=0.25), num_classes=10)
+    >>> smoothed.certify(x).radius
+    """
+
+    def __init__(self, model: Any, noise: Noise, num_classes: int | None = None, *, engine: str = "auto") -> None:
+        self.classifier = wrap(model)
+        self.noise = noise
+        self.num_classes = num_classes
+        self._engine = engine
+        self._ready: dict[tuple[int, ...], Ready] = {}
+
+    def certify(
+        self,
+        x: Any,
+        *,
+        radius: float | Sequence[float] | None = None,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        seed: int = 0,
+        batch: int | None = None,
+        sampling: Sampling | None = None,
+    ) -> Certificate:
+        """The label of x and the radius within which it cannot change, except with probability alpha.
+
+        With `radius` (one, or several rising ones) only these are tested, with as few draws as possible; with a
+        `sampling` of its own everything about the draws is as it says.
+        """
+        return self.certify_all([x], radius=radius, n0=n0, n=n, alpha=alpha, seed=seed, batch=batch, sampling=sampling)[
+            0
+        ]
+
+    def certify_all(
+        self,
+        inputs: Sequence[Any],
+        *,
+        radius: float | Sequence[float] | None = None,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        seed: int = 0,
+        batch: int | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[Certificate]:
+        """One certificate for each input; alpha is for each of them alone."""
+        if sampling is None:
+            radii = (radius,) if isinstance(radius, int | float) else radius
+            sampling = Fixed(n, alpha) if radii is None else Spending(radii, alpha)
+        return self.run(Certify(n0, sampling), inputs, seed, batch)
+
+    def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
+        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
+        return self.run(Predict(n, alpha), [x], seed, batch)[0].label
+
+    def run(
+        self, procedure: Procedure, inputs: Sequence[Any], seed: int = 0, batch: int | None = None
+    ) -> list[Certificate]:
+        """What a procedure says of each input."""
+        tensors = [as_input(x) for x in inputs]
+        jobs = [(input_number(x), x) for x in tensors]
+        found: dict[int, Certificate] = {}
+        # An input given twice has the same noise, so the same certificate: it is drawn once.
+        unique = dict(jobs)
+        prepared = {number: self._prepare(x) for number, x in unique.items()}
+        sources = {number: Source(ready.classifier, self.noise) for number, ready in prepared.items()}
+        engine = Local(batch, seed, workers=max((ready.workers for ready in prepared.values()), default=1))
+        for outcome in engine.run(Job(n, x, procedure(sources[n], x.numel())) for n, x in unique.items()):
+            found[outcome.index] = outcome.result
+        return [self._checked(found[number]) for number, _ in jobs]
+
+    def _prepare(self, x: Tensor) -> Ready:
+        """The model made ready for inputs of this shape, once."""
+        shape = tuple(x.shape)
+        if shape not in self._ready:
+            self._ready[shape] = ready(self.classifier, x, self._engine)
+        return self._ready[shape]
+
+    def _checked(self, certificate: Certificate) -> Certificate:
+        classes = len(certificate.evidence.counts[0])
+        if self.num_classes is not None and classes != self.num_classes:
+            raise ModelError(f"the model must give scores for {self.num_classes} classes; got {classes}")
+        return certificate
+
+
+def as_input(x: Any) -> Tensor:
+    """One input as a float32 tensor, refused unless finite and in [0,1]."""
+    import torch
+
+    tensor = torch.as_tensor(x)
+    if not tensor.is_floating_point():
+        raise DataError(f"an input must be of floats in [0,1] (divide 8-bit images by 255); got {tensor.dtype}")
+    tensor = tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()
+    if tensor.numel() == 0:
+        raise DataError(f"an input must hold values; got shape {list(tensor.shape)}")
+    if not bool(torch.isfinite(tensor).all()):
+        raise DataError("an input must be finite; got NaN or infinity")
+    low, high = float(tensor.min()), float(tensor.max())
+    if low < 0.0 or high > 1.0:
+        raise DataError(f"an input must be in [0,1]; got values from {low:g} to {high:g}")
+    return tensor
+
+
+def input_number(x: Tensor) -> int:
+    """A 64-bit name for an input, from its values and shape: it keys the noise of a single input."""
+    content = hashlib.sha256(repr(tuple(x.shape)).encode())
+    content.update(x.numpy().tobytes())
+    return int.from_bytes(content.digest()[:8], "little")

@@ -1,0 +1,151 @@
+"""Checkpoints: a folder of `weights.safetensors`, `config.json` and, while training can go on, `state.pt`.
+
+    config.json           architecture and options, shape, classes, data, settings, epoch, accuracy under noise
+    weights.safetensors   every parameter and buffer, normalisation among them
+    state.pt              all that training needs to go on: weights, optimiser, running average, σ by example, config
+
+Each file is replaced atomically. A kill between two of them is harmless: `state.pt` is whole by itself and comes first,
+and whoever goes on training publishes it again.
+Weights of others are read by `smoothcert.training.foreign`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from smoothcert import catalog
+from smoothcert.errors import ModelError, SmoothcertError
+from smoothcert.files import write_whole
+
+WEIGHTS, CONFIG, STATE = "weights.safetensors", "config.json", "state.pt"
+
+
+def save(folder: Path, network: nn.Module, config: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Write a checkpoint; `config` must hold what `read_network` needs, `state` what training needs to go on."""
+    content = io.BytesIO()
+    torch.save({**state, "config": json.dumps(config)}, content)
+    write_whole(folder / STATE, content.getvalue())
+    publish(folder, plain(network), config)
+
+
+def plain(network: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and buffer, on the CPU, as files hold them."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+
+
+def publish(folder: Path, weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
+    """Write the two files that make a network, weights first: a config stands for weights that are there."""
+    from safetensors.torch import save as to_bytes
+
+    write_whole(folder / WEIGHTS, to_bytes(dict(weights), metadata={"format": "pt"}))
+    write_whole(folder / CONFIG, json.dumps(config, indent=2, allow_nan=False).encode() + b"\n")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """What the checkpoint says about itself."""
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ModelError(f"model '{folder}' must be a checkpoint folder with {CONFIG}; got none") from error
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+    held = config.keys() if isinstance(config, dict) else ()
+    missing = [key for key in ("arch", "arch_options", "shape", "classes") if key not in held]
+    if missing:
+        raise ModelError(f"'{path}' must say {', '.join(missing)}; got another kind of file")
+    return cast("dict[str, Any]", config)
+
+
+def read_network(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
+    """The network of a checkpoint folder, in eval mode on the CPU, and its config."""
+    config = read_config(folder)
+    network = build(config, str(folder / CONFIG))
+    fill(network, read_tensors(folder / WEIGHTS)[0], str(folder / WEIGHTS))
+    return network.eval(), config
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """Weights, optimiser state and config, to go on training."""
+    state = load_pickle(folder / STATE)
+    if not isinstance(state, dict) or not {"weights", "optimiser", "config"} <= state.keys():
+        raise ModelError(f"'{folder / STATE}' must be the state of a training; got another kind of file")
+    try:
+        return {**state, "config": json.loads(state["config"])}
+    except (TypeError, ValueError) as error:
+        raise _damaged(folder / STATE, error) from error
+
+
+def read_any(path: str | Path) -> nn.Module:
+    """The network, in eval mode, of a checkpoint folder, a `.safetensors` or legacy `.pth.tar` file, or of the zoo."""
+    from smoothcert import zoo
+    from smoothcert.training import foreign
+
+    path = zoo.located(path)
+    if path.is_dir():
+        return read_network(path)[0]
+    if path.suffix == ".safetensors":
+        return foreign.read_bare(path)[0]
+    return foreign.read_legacy(path)[0]
+
+
+def build(config: Mapping[str, Any], whom: str) -> nn.Module:
+    """The untrained network that a config describes."""
+    try:
+        shape = tuple(int(size) for size in config["shape"])
+        part = catalog.build("architectures", str(config["arch"]), config["arch_options"])
+        return cast(nn.Module, part.build(shape, config["classes"]))
+    except SmoothcertError as error:
+        raise ModelError(f"'{whom}' must describe a network: {error}") from error
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise _damaged(Path(whom), error) from error
+
+
+def fill(network: nn.Module, weights: Mapping[str, Tensor], whom: str, optional: tuple[str, ...] = ()) -> None:
+    """Load weights by name and shape; only those whose name ends in one of `optional` may be missing."""
+    wanted = network.state_dict()
+    missing = [name for name in wanted if name not in weights and not name.endswith(optional or ("\0",))]
+    extra = [name for name in weights if name not in wanted]
+    wrong = [name for name, tensor in weights.items() if name in wanted and tensor.shape != wanted[name].shape]
+    for what, names in (("has no", missing), ("also has", extra), ("has another shape of", wrong)):
+        if names:
+            raise ModelError(f"weights of '{whom}' must fit the network by name and shape; it {what} {names[0]}")
+    broken = [name for name, tensor in weights.items() if not bool(torch.isfinite(tensor).all())]
+    if broken:
+        raise ModelError(f"weights of '{whom}' must be finite; got NaN or infinity in {broken[0]}")
+    network.load_state_dict({**wanted, **weights})
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the metadata of a `.safetensors` file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise ModelError(f"weights '{path}' must exist; got no such file") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+
+
+def load_pickle(path: Path) -> Any:
+    """The content of a torch file; tensors and plain values only, so that a file cannot run code."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise ModelError(f"'{path}' must exist; got no such file") from error
+    except Exception as error:  # torch raises whatever the bytes provoke
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> ModelError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return ModelError(f"'{path}' must be a sound checkpoint file; got: {reason[:160]}")

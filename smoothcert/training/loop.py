@@ -1,0 +1,225 @@
+"""The one training loop: data, noise, objective, optimiser, a checkpoint after each epoch.
+
+Every random number of an epoch comes from (seed, epoch), and the learning rate from the settings and the place in
+training. So weights, optimiser state, noise levels and epoch are all there is to resume, and a resumed training ends
+bit for bit (on one thread) where an uninterrupted one does. Fabric carries it to other devices; started by
+`torchrun`, each process takes its share of every batch.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from smoothcert import data
+from smoothcert.contracts import Batch, Noise, Objective
+from smoothcert.errors import TrainingError
+from smoothcert.training import checkpoints, setup
+from smoothcert.training.augment import crop_flip
+from smoothcert.training.measure import certified_estimate, measured
+from smoothcert.training.randomness import generator, number
+from smoothcert.training.settings import Settings
+from smoothcert.training.sigma_map import SigmaMap
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+class Watch:
+    """What a training reports as it goes; this one ignores it all."""
+
+    def started(self, done: int, epochs: int, steps: int) -> None:
+        """Training begins after `done` of `epochs` epochs of `steps` steps each."""
+
+    def stepped(self, terms: Mapping[str, float]) -> None:
+        """A step is done, with these loss terms."""
+
+    def finished(self, epoch: int, terms: Mapping[str, float], found: Mapping[str, float]) -> None:
+        """An epoch is done and saved, with its mean loss terms and what was measured after it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that an epoch needs."""
+
+    settings: Settings
+    inputs: data.Inputs
+    fabric: Fabric
+    network: nn.Module  # itself
+    model: nn.Module  # the same, as Fabric wraps it
+    optimiser: Any
+    objective: Objective
+    noise: Noise
+    sigmas: SigmaMap
+    average: AveragedModel | None
+
+    @property
+    def steps(self) -> int:
+        return math.ceil(len(self.inputs) / self.settings.batch)
+
+    @property
+    def result(self) -> nn.Module:
+        """The network that training is for: the running average where one is kept."""
+        return self.network if self.average is None else self.average.module
+
+
+def train(settings: Settings, out: Path, watch: Watch | None = None, device: str = "cpu") -> dict[str, Any]:
+    """Train, or go on training, into the checkpoint folder `out`; its final config. Ctrl-C keeps the last epoch."""
+    fabric = _fabric(device)
+    watch = watch if watch is not None and fabric.is_global_zero else Watch()
+    objective = setup.objective(settings)
+    inputs, watched = setup.inputs(settings)
+    config = setup.config(settings, inputs, objective, fabric.world_size)
+    network = setup.network(config, settings)
+    setup.require_fit(network, inputs.shape, objective)
+    setup.require_noise(settings, objective, inputs.tensor(0))
+    if fabric.is_global_zero:
+        setup.require_writable(out)
+    fabric.barrier()
+    found = setup.resumable(out, config)
+    model, wrapped = fabric.setup(network, _optimiser(network, settings))
+    average = _averaged(network, settings.ema) if settings.ema else None
+    sigmas = SigmaMap.fresh(settings, len(inputs))
+    work = Work(settings, inputs, fabric, network, model, wrapped, objective, settings.build_noise(), sigmas, average)
+    if found is not None:
+        config = _restore(work, found, out)
+    done = int(config["epoch"])
+    watch.started(done, settings.epochs, work.steps)
+    for epoch in range(done, settings.epochs):
+        # Layers with randomness of their own draw from torch's global state: that too must come from (seed, epoch).
+        with torch.random.fork_rng():
+            torch.manual_seed(number(settings.seed, epoch, "layers", fabric.global_rank))
+            terms = run_epoch(work, epoch, watch)
+        _check_weights(network, epoch)
+        measures = measured(work.result, watched, settings, epoch)
+        config |= {"epoch": epoch + 1, "loss": terms, **measures}
+        if epoch + 1 == settings.epochs:
+            config |= {"estimate": certified_estimate(work.result, watched, settings)}
+        if fabric.is_global_zero:
+            checkpoints.save(out, work.result, config, _state(work))
+        watch.finished(epoch + 1, terms, measures)
+    fabric.barrier()
+    return config
+
+
+def run_epoch(work: Work, epoch: int, watch: Watch) -> dict[str, float]:
+    """One pass over the data in a fresh order; the mean of each loss term."""
+    settings, inputs, rank, processes = work.settings, work.inputs, work.fabric.global_rank, work.fabric.world_size
+    random = generator(settings.seed, epoch, "train")
+    order = torch.randperm(len(inputs), generator=random).numpy()
+    if processes > 1:
+        random = generator(settings.seed, epoch, "train", rank + 1)
+    totals, seen, levels = Counter[str](), 0, work.sigmas.values.clone()
+    work.model.train()
+    for step in range(work.steps):
+        chosen = order[step * settings.batch : (step + 1) * settings.batch]
+        chosen = chosen[: len(chosen) // processes * processes][
+            rank::processes
+        ]  # equal shares, or gradients would not be
+        if len(chosen) == 0:
+            continue
+        x = inputs.tensors(chosen)
+        if settings.augment == "crop_flip":
+            x = crop_flip(x, random)
+        x, y = x.to(work.fabric.device), torch.from_numpy(inputs.labels[chosen]).to(work.fabric.device)
+        batch = Batch(x, y, work.sigmas.of(chosen).to(x.device), random, epoch + step / work.steps, work.noise)
+        if work.sigmas.moves(epoch):
+            batch = work.sigmas.step(work.network, batch, chosen)
+        terms = _step(work, batch)
+        totals.update({name: value * len(chosen) for name, value in terms.items()})
+        seen += len(chosen)
+        watch.stepped(terms)
+    if processes > 1 and work.sigmas.moves(epoch):
+        work.sigmas.share(work.fabric, levels)
+    return {name: total / seen for name, total in totals.items()}
+
+
+def _step(work: Work, batch: Batch) -> dict[str, float]:
+    for group in work.optimiser.param_groups:
+        group["lr"] = work.settings.rate(batch.epoch)
+    work.optimiser.zero_grad(set_to_none=True)
+    terms = work.objective(work.model, batch)
+    values = {name: float(term.detach()) for name, term in terms.items()}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise _diverged(int(batch.epoch), f"loss term {name}", value)
+    loss: Tensor = torch.stack(list(terms.values())).sum()
+    work.fabric.backward(loss)
+    if work.settings.clip:
+        torch.nn.utils.clip_grad_norm_(work.network.parameters(), work.settings.clip)
+    work.optimiser.step()
+    if work.average is not None:
+        work.average.update_parameters(work.network)
+    return values
+
+
+def _fabric(device: str) -> Fabric:
+    """One process here, or one of those that `torchrun` started."""
+    from lightning_fabric import Fabric
+
+    kind = torch.device(device).type
+    if "LOCAL_WORLD_SIZE" in os.environ:
+        here = int(os.environ["LOCAL_WORLD_SIZE"])
+        fabric = Fabric(
+            accelerator=kind, strategy="ddp", devices=here, num_nodes=int(os.environ.get("WORLD_SIZE", here)) // here
+        )
+    else:
+        index = torch.device(device).index
+        fabric = Fabric(accelerator=kind, devices=1 if kind == "cpu" or index is None else [index])
+    fabric.launch()
+    return fabric
+
+
+def _optimiser(network: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    weights, rate, decay = network.parameters(), settings.rate(0), settings.weight_decay
+    if settings.optimiser == "adamw":
+        return torch.optim.AdamW(weights, rate, (settings.momentum, 0.999), weight_decay=decay)
+    return torch.optim.SGD(weights, rate, settings.momentum, weight_decay=decay, nesterov=True)
+
+
+def _averaged(network: nn.Module, decay: float) -> AveragedModel:
+    average: Any = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+    return AveragedModel(network, multi_avg_fn=average, use_buffers=True)
+
+
+def _state(work: Work) -> dict[str, Any]:
+    """All that is not in the published files and is needed to go on."""
+    average = work.average.state_dict() if work.average is not None else None
+    weights, optimiser = checkpoints.plain(work.network), work.optimiser.state_dict()
+    return {"weights": weights, "optimiser": optimiser, "sigma": work.sigmas.values, "average": average}
+
+
+def _restore(work: Work, found: Mapping[str, Any], out: Path) -> dict[str, Any]:
+    config: dict[str, Any] = found["config"]
+    checkpoints.fill(work.network, found["weights"], str(out / checkpoints.STATE))
+    work.optimiser.load_state_dict(found["optimiser"])
+    if found.get("sigma") is not None:
+        work.sigmas.values.copy_(found["sigma"])
+    if work.average is not None:
+        work.average.load_state_dict(found["average"])
+    if work.fabric.is_global_zero:  # a kill may have come before they were written
+        checkpoints.publish(out, checkpoints.plain(work.result), config)
+    return config
+
+
+def _check_weights(network: nn.Module, epoch: int) -> None:
+    for name, tensor in network.state_dict().items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise _diverged(epoch, f"weight {name}", math.nan)
+
+
+def _diverged(epoch: int, what: str, value: float) -> TrainingError:
+    kept = f"epoch {epoch} is kept" if epoch else "nothing is saved yet"
+    return TrainingError(
+        f"{what} of training must stay finite; got {value} in epoch {epoch + 1} ({kept}); "
+        f"try a smaller --lr, --clip 1 or another --seed"
+    )
