@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from smoothcert.classifiers import Ready, ready, wrap
-from smoothcert.contracts import Certificate, Job, Noise, Sampling, Source, Steps
+from smoothcert.contracts import Certificate, Job, Noise, Sampling, Source, Steps, input_key
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError
 from smoothcert.procedures.certify import Certify
@@ -83,7 +82,7 @@ class Smoothed:
     ) -> list[Certificate]:
         """What a procedure says of each input."""
         tensors = [as_input(x) for x in inputs]
-        jobs = [(input_number(x), x) for x in tensors]
+        jobs = [(input_key(x), x) for x in tensors]
         found: dict[int, Certificate] = {}
         # An input given twice has the same noise, so the same certificate: it is drawn once.
         unique = dict(jobs)
@@ -124,10 +123,3 @@ def as_input(x: Any) -> Tensor:
     if low < 0.0 or high > 1.0:
         raise DataError(f"an input must be in [0,1]; got values from {low:g} to {high:g}")
     return tensor
-
-
-def input_number(x: Tensor) -> int:
-    """A 64-bit name for an input, from its values and shape: it keys the noise of a single input."""
-    content = hashlib.sha256(repr(tuple(x.shape)).encode())
-    content.update(x.numpy().tobytes())
-    return int.from_bytes(content.digest()[:8], "little")

@@ -19,7 +19,7 @@ import _plane
 import torch
 
 from smoothcert import load
-from smoothcert.contracts import Certificate, Job, Source, Stream
+from smoothcert.contracts import Certificate, Job, Source, Stream, input_key
 from smoothcert.data import load as load_data
 from smoothcert.engine.local import Local
 from smoothcert.memory import Memory
@@ -27,7 +27,6 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.preparation.per_input_sigma import PerInputSigma
 from smoothcert.procedures.certify import Certify
 from smoothcert.sampling.fixed import Fixed
-from smoothcert.smoothed import input_number
 
 START, QUICK = Gaussian(0.04), 1000
 SEARCH = PerInputSigma(search="votes", draws=50, evaluations=1000)
@@ -48,7 +47,7 @@ class Found(NamedTuple):
 
 def asked(model, points, n):
     """Each point at its own σ, chosen first; then certified there with n draws."""
-    streams = [Stream(0, input_number(x), "sigma") for x in points]
+    streams = [Stream(0, input_key(x), "sigma") for x in points]
     noises = SEARCH(model, START, torch.stack(points), streams)
     procedure = Certify(100, Fixed(n))
     sources = [Source(model, noise) for noise in noises]

@@ -38,7 +38,7 @@ smoothcert: classifiers that are provably robust, by randomized smoothing; input
   smoothcert verify  runs/a                                                        recompute it, and draw again
   smoothcert report  runs/a runs/b --html report.html                              figures and curves, side by side
   smoothcert compare runs/a runs/b                                                 which is better, and how surely
-`smoothcert --help` lists all commands, `smoothcert COMMAND --help` explains one; ONNX files, callables are models too"""
+`smoothcert --help` lists all commands, `smoothcert COMMAND --help` explains one; an ONNX file or a callable will do"""
 
 app = typer.Typer(
     name="smoothcert",

@@ -147,7 +147,7 @@ class Local:
         at = 0
         for waiting, first, rows in segments:
             draw, job = waiting.draw, waiting.job
-            stream = Stream(self.seed, job.index, draw.purpose)
+            stream = Stream(self.seed, job.key, draw.purpose)
             draw.source.noise.fill(buffer[at : at + rows], job.x, stream, first)
             at += rows
         return buffer
@@ -162,7 +162,7 @@ class Local:
         with torch.inference_mode():
             plain = batch_rows(job.x.shape)
             probe = torch.empty(max(plain, min(self.batch or plain, 1024)), *job.x.shape)
-            source.noise.fill(probe, job.x, Stream(self.seed, job.index, "probe"), 0)
+            source.noise.fill(probe, job.x, Stream(self.seed, job.key, "probe"), 0)
             try:
                 settled = settle(source.classifier, probe, self.batch or plain)
             except SmoothcertError as error:

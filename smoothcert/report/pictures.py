@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from smoothcert.contracts import EVERY, Noise, Stream
+from smoothcert.contracts import EVERY, Noise, Stream, input_key
 from smoothcert.data import Inputs, load
 from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
@@ -55,7 +55,7 @@ class Album:
         x = torch.from_numpy(self._values(row))
         out = torch.empty(1, *x.shape)
         noise = self.noise if row.sigma is None else at_level(self.noise, row.sigma)
-        noise.fill(out, x, Stream(self.seed, row.index, purpose), 0)
+        noise.fill(out, x, Stream(self.seed, input_key(x), purpose), 0)
         return uri(out[0].numpy())
 
     def _values(self, row: Row) -> Array:

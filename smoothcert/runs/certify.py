@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smoothcert.contracts import Certificate, Classifier, Draw, Job, Noise, Outcome, Source, Steps, Stream, batch_rows
+from smoothcert.contracts import (
+    Certificate,
+    Classifier,
+    Draw,
+    Job,
+    Noise,
+    Outcome,
+    Source,
+    Steps,
+    Stream,
+    batch_rows,
+    input_key,
+)
 from smoothcert.data import Inputs
 from smoothcert.engine.local import Local
 from smoothcert.engine.settle import FixedShape, classes
@@ -191,7 +203,7 @@ def jobs(
 
     noises: Sequence[Noise] = [source.noise] * len(items)
     if prepare is not None:
-        streams = [Stream(seed, index, "sigma") for index, _, _ in items]
+        streams = [Stream(seed, input_key(x), "sigma") for _, x, _ in items]
         noises = prepare(source.noise, torch.stack([x for _, x, _ in items]), streams)
     for (index, x, truth), noise in zip(items, noises, strict=True):
         own = replace(source, noise=noise)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from smoothcert.contracts import Answer, Certificate, Classifier, Draw, Source, Stream
+from smoothcert.contracts import Answer, Certificate, Classifier, Draw, Source, Stream, input_key
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
 from smoothcert.noise import at_level
@@ -142,7 +142,9 @@ def draw_again(
     for draw, answer in asked:
         start = first.get(answer.purpose, 0)
         first[answer.purpose] = start + answer.draws
-        counts, close = _count_again(draw, x, Stream(seed, row.index, answer.purpose), start, answer, findings, advance)
+        counts, close = _count_again(
+            draw, x, Stream(seed, input_key(x), answer.purpose), start, answer, findings, advance
+        )
         moved = np.abs(counts - np.array(answer.counts)).sum(axis=1) // 2
         for column, (votes, calls) in enumerate(zip(moved.tolist(), close.tolist(), strict=True)):
             if votes > calls:

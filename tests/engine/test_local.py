@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from smoothcert.classifiers import ready, wrap
-from smoothcert.contracts import Draw, Job, Source, Stream
+from smoothcert.contracts import Draw, Job, Source, Stream, input_key
 from smoothcert.engine.local import Local
 from smoothcert.engine.settle import FixedShape, settle
 from smoothcert.errors import ModelError, OptionError
@@ -78,12 +78,13 @@ def test_networks_that_take_different_numbers_of_rows_share_a_run():
         assert any("every batch has 256 rows" in note for note in engine.notes)
 
 
-def test_seed_index_and_purpose_change_the_noise():
+def test_seed_and_content_change_the_noise_and_the_place_of_an_input_does_not():
     x = inputs(1, (4,))[0]
     source = Source(linear.score, Gaussian(0.5))
     by_seed = [counts_of(source, [x], 64, seed=s)[0][1].counts for s in range(6)]
     by_index = [counts_of(source, [x], 64, indices=[i])[i][1].counts for i in range(6)]
-    assert len(set(by_seed)) > 1 and len(set(by_index)) > 1
+    nearly = [counts_of(source, [x + i * 1e-7], 64)[0][1].counts for i in range(6)]
+    assert len(set(by_seed)) > 1 and len(set(by_index)) == 1 and len(set(nearly)) > 1
 
 
 def test_draws_of_one_purpose_continue_their_stream():
@@ -108,7 +109,7 @@ def test_counts_are_those_of_a_plain_loop():
     noise, source = Gaussian(0.5), Source(linear.score, Gaussian(0.5))
     (outcome,) = Local(64, 9).run([Job(12, x, Certify(30, Fixed(200, 0.05))(source, 4))])
     noisy = torch.empty(200, 4)
-    noise.fill(noisy, x, Stream(9, 12, "test"), 0)
+    noise.fill(noisy, x, Stream(9, input_key(x), "test"), 0)
     expected = torch.bincount(linear.score(noisy).argmax(1), minlength=2)
     assert list(outcome.answers[1].counts[0]) == expected.tolist()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smoothcert.contracts import Answer, Stream
+from smoothcert.contracts import Answer, Stream, input_key
 from smoothcert.data import load
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report.gallery import chosen, galleries, votes
@@ -103,7 +103,7 @@ def test_pictures_are_the_inputs_and_the_first_copy_that_voted(tmp_path: Path) -
     assert item.picture is not None and item.noisy is not None
     assert np.array_equal(pixels(item.picture), np.rint(x.numpy() * 255).astype(np.uint8).transpose(1, 2, 0))
     noisy = torch.empty(1, 3, 4, 4)
-    Gaussian(0.25).fill(noisy, x, Stream(3, 2, "test"), 0)
+    Gaussian(0.25).fill(noisy, x, Stream(3, input_key(x), "test"), 0)
     shown = np.rint(noisy[0].clamp(0, 1).numpy() * 255).astype(np.uint8).transpose(1, 2, 0)
     assert np.array_equal(pixels(item.noisy), shown)
 

@@ -74,7 +74,6 @@ CHANGES = {
     "alpha of the question": (("question", "sampling", "alpha"), 0.5, "counts give radius"),
     "sigma of the question": (("question", "noise", "sigma"), 0.5, "counts give radius"),
     "the seed": (("question", "seed"), 1, "differ when drawn again"),
-    "the index": (("input", "index"), 6, "differ when drawn again"),
     "the number of draws": (("answers", 1, "draws"), 400, "votes in 400 test draws"),
     "the model": (("question", "model_digest"), "0" * 64, "not the one that was certified"),
 }
