@@ -16,7 +16,7 @@ from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
     from smoothcert.classifiers import Ready
-    from smoothcert.data import Inputs
+    from smoothcert.data import Inputs, Subset
     from smoothcert.engine.cluster import Cluster
     from smoothcert.recipe import Question
     from smoothcert.runs.remember import Remember
@@ -65,9 +65,11 @@ class Drawing(NamedTuple):
             return None
         return Cluster(self.ray, self.ray_workers, 1 if self.threads is None else self.threads)
 
+    def subset(self) -> Subset:
+        return o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
+
     def load(self) -> Inputs:
-        subset = (self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
-        return o.Subset(*subset).load()
+        return self.subset().load()
 
     def prepare(self, model: str, inputs: Inputs) -> Ready:
         return o.prepare(model, inputs, self.engine, self.threads)
@@ -94,7 +96,7 @@ class Drawing(NamedTuple):
             procedure=describe(procedure),
             sampling=None if sampling is None else describe(sampling),
             seed=self.seed,
-            value_range=o.parse_range(self.range),
+            value_range=self.subset().value_range,
             image_size=self.image_size,
             start=self.start,
             preparation=preparation,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from smoothcert.data import Subset
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -37,22 +38,11 @@ Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEV
 Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
 
 
-class Subset(NamedTuple):
-    """Which inputs: the data options of a command, as one value."""
-
-    data: str
-    split: str
-    skip: int
-    max: int
-    value_range: str | None
-    image_size: int | None
-    start: int = 0
-
-    def load(self) -> Inputs:
-        from smoothcert.data import load
-
-        value_range = parse_range(self.value_range)
-        return load(self.data, self.split, self.skip, self.max, value_range, self.image_size, self.start)
+def subset(
+    data: str, split: str, skip: int, max: int, range: str | None, image_size: int | None, start: int = 0
+) -> Subset:
+    """The data options of a command as one value; the text of --range is read here."""
+    return Subset(data, split, skip, max, start, parse_range(range), image_size)
 
 
 def parse_range(text: str | None, option: str = "--range") -> tuple[float, float] | None:

@@ -17,6 +17,7 @@ from smoothcert.errors import ModelError, OptionError
 if TYPE_CHECKING:
     from smoothcert.classifiers.ensemble import Part
     from smoothcert.contracts import Classifier
+    from smoothcert.data import Subset
     from smoothcert.ensembles._make import Choice, Holdout, Wish
 
 
@@ -74,7 +75,7 @@ def make(
     own, rest = p.settings_of("noise", noise, set_) if data is not None else ([], set_)
     wish = Wish(len(members), kind, numbers, consensus, exit_at, p.named(rest))
     ensemble.refuse_strangers(out)
-    subset = o.Subset(data, split, skip, max, range, image_size, start) if data is not None else None
+    subset = o.subset(data, split, skip, max, range, image_size, start) if data is not None else None
     holdout = _holdout(subset, (noise, sigma, own), seed, wish)
     loaded = [load(member) for member in members]
     facts = ensemble.facts(members)
@@ -101,7 +102,7 @@ def _numbers(weights: str | None) -> Any:
 
 
 def _holdout(
-    subset: o.Subset | None, asked: tuple[str, float | None, list[str]], seed: int, wish: Wish
+    subset: Subset | None, asked: tuple[str, float | None, list[str]], seed: int, wish: Wish
 ) -> Holdout | None:
     """The hold-out inputs, where they are needed or given."""
     from smoothcert.ensembles._make import Holdout

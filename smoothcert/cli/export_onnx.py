@@ -53,7 +53,7 @@ def _example(data: str | None, shape: str | None, image_size: int | None, value_
     if (data is None) == (shape is None):
         raise OptionError(f"give one of --data and --shape; got {'both' if data else 'neither'}")
     if data is not None:
-        return o.Subset(data, "test", 1, 1, value_range, image_size).load().tensor(0)
+        return o.subset(data, "test", 1, 1, value_range, image_size).load().tensor(0)
     sizes = p.parse_value(shape or "")
     listed = sizes if isinstance(sizes, list) else [sizes]
     if not all(isinstance(size, int) and size > 0 for size in listed):

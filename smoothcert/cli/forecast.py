@@ -58,7 +58,7 @@ def command(
     asked.check_members(len(members))
     chosen = p.only_noise(noise, sigma, set_, "forecast")
     _check_out(out)
-    inputs = o.Subset(data, split, skip, max, range, image_size, start).load()
+    inputs = o.subset(data, split, skip, max, range, image_size, start).load()
     ready = [_member(spec, inputs, engine, threads) for spec in members]
     found = sheet(asked, _sample(ready, inputs, chosen, draws, seed), chosen)
     if out is not None:

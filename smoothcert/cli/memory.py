@@ -104,7 +104,7 @@ def query(
     """
     from smoothcert.memory import Memory
 
-    inputs = o.Subset(data, split, skip, max, range, image_size, start).load()
+    inputs = o.subset(data, split, skip, max, range, image_size, start).load()
     with Memory.open(file, frozen=True) as memory:
         answers = [memory.query(inputs.tensor(position)) for position, _ in enumerate(inputs.indices)]
     found = [(int(index), answer) for index, answer in zip(inputs.indices, answers, strict=True)]

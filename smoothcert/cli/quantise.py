@@ -50,8 +50,8 @@ def command(
     chosen = p.only_noise(noise, SIGMA if plain else sigma, set_, "quantise")
     check_seed(seed)
     _check(model, out, compare, threads)
-    calibration = o.Subset(data, split, skip, max, range, image_size).load()
-    others = o.Subset(data, held_out, skip, -1, range, image_size).load()
+    calibration = o.subset(data, split, skip, max, range, image_size).load()
+    others = o.subset(data, held_out, skip, -1, range, image_size).load()
 
     from smoothcert.classifiers import digest, load
     from smoothcert.classifiers import quantise as q

@@ -100,6 +100,92 @@ class _Chosen:
         return self.store.take(self.positions[positions])
 
 
+@dataclass(frozen=True)
+class Subset:
+    """Which inputs: a data set, its split, and the subset rule. `load` reads them."""
+
+    spec: str  # a data set's name, an `.npz` file, or a folder of images
+    split: str = "test"
+    skip: int = 1  # take every skip-th input
+    max: int = -1  # stop before this index; −1: never
+    start: int = 0  # the first index
+    value_range: tuple[float, float] | None = None  # of the values in an `.npz` file, when not 0…1
+    image_size: int | None = None  # of images in a folder: resize and crop
+
+    def __post_init__(self) -> None:
+        import math
+
+        if self.skip < 1:
+            raise OptionError(f"skip of the data must be at least 1; got {self.skip}")
+        if self.start < 0:
+            raise OptionError(f"start of the data must be 0 or more; got {self.start}")
+        if self.max != -1 and self.max < 1:
+            raise OptionError(f"max of the data must be -1 (all) or at least 1; got {self.max}")
+        if self.image_size is not None and self.image_size < 1:
+            raise OptionError(f"image_size of the data must be at least 1; got {self.image_size}")
+        if self.value_range is not None:
+            low, high = self.value_range
+            object.__setattr__(self, "value_range", (low, high))  # a list where it was read from a file
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise OptionError(
+                    f"range of the data must be two finite numbers lo,hi with lo < hi; got {low:g},{high:g}"
+                )
+
+    def load(self) -> Inputs:
+        """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
+        from smoothcert import catalog
+
+        path = Path(self.spec).expanduser()
+        if self.spec in catalog.names("data"):
+            self._refuse(range=self.value_range, image_size=self.image_size)
+            return self._named()
+        if path.suffix == ".npz":
+            from smoothcert.data import _npz
+
+            self._refuse(image_size=self.image_size)
+            return _npz.load(path, self)
+        if path.is_dir():
+            from smoothcert.data import _folder
+
+            self._refuse(range=self.value_range)
+            return _folder.load(path, self)
+        if path.exists() or len(path.parts) > 1:
+            got = "another kind of file" if path.exists() else "no such file"
+            raise DataError(
+                f"data '{self.spec}' must be a data set's name, an .npz file or a folder of images; got {got}"
+            )
+        raise unknown("data", self.spec, [*catalog.names("data"), "file.npz", "folder/"])
+
+    def indices(self, length: int) -> Array:
+        """The indices that Cohen's scripts visit among `length` inputs, int64."""
+        import numpy as np
+
+        end = length if self.max == -1 else min(self.max, length)
+        if self.start >= end > 0:
+            raise OptionError(f"start of the data must be below {end}, where the inputs end; got {self.start}")
+        return np.arange(self.start, end, self.skip, dtype=np.int64)
+
+    def _named(self) -> Inputs:
+        from smoothcert import catalog
+        from smoothcert.data._arrays import ArrayStore
+
+        part = catalog.build("data", self.spec)
+        if self.split not in part.sizes:
+            raise unknown(f"split of {self.spec}", self.split, part.sizes)
+        values, labels = part.load(self.split)
+        indices = self.indices(len(labels))
+        store = ArrayStore(values[indices], *part.scale)
+        return Inputs(self.spec, self.split, indices, labels[indices], part.shape, part.classes, store)
+
+    def _refuse(self, **options: object) -> None:
+        """An option that this kind of data cannot use is an error, not something to ignore."""
+        for option, value in options.items():
+            if value is not None:
+                raise OptionError(
+                    f"{option} of {self.spec} must not be given, its values and sizes are known; got {value}"
+                )
+
+
 def load(
     spec: str,
     split: str = "test",
@@ -109,74 +195,5 @@ def load(
     image_size: int | None = None,
     start: int = 0,
 ) -> Inputs:
-    """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
-    from smoothcert import catalog
-
-    _check_options(skip, max, value_range, image_size, start)
-    path = Path(spec).expanduser()
-    if spec in catalog.names("data"):
-        _refuse(spec, range=value_range, image_size=image_size)
-        return _named(spec, split, skip, max, start)
-    if path.suffix == ".npz":
-        from smoothcert.data import _npz
-
-        _refuse(spec, image_size=image_size)
-        return _npz.load(path, split, skip, max, value_range, start)
-    if path.is_dir():
-        from smoothcert.data import _folder
-
-        _refuse(spec, range=value_range)
-        return _folder.load(path, split, skip, max, image_size, start)
-    if path.exists() or len(path.parts) > 1:
-        got = "another kind of file" if path.exists() else "no such file"
-        raise DataError(f"data '{spec}' must be a data set's name, an .npz file or a folder of images; got {got}")
-    raise unknown("data", spec, [*catalog.names("data"), "file.npz", "folder/"])
-
-
-def subset(length: int, skip: int, max: int, start: int = 0) -> Array:
-    """The indices that Cohen's scripts visit: every skip-th of `length` from start, stopping before max (−1: never)."""
-    import numpy as np
-
-    end = length if max == -1 else min(max, length)
-    if start >= end > 0:
-        raise OptionError(f"start of the data must be below {end}, where the inputs end; got {start}")
-    return np.arange(start, end, skip, dtype=np.int64)
-
-
-def _named(name: str, split: str, skip: int, max: int, start: int) -> Inputs:
-    from smoothcert import catalog
-    from smoothcert.data._arrays import ArrayStore
-
-    part = catalog.build("data", name)
-    if split not in part.sizes:
-        raise unknown(f"split of {name}", split, part.sizes)
-    values, labels = part.load(split)
-    indices = subset(len(labels), skip, max, start)
-    store = ArrayStore(values[indices], *part.scale)
-    return Inputs(name, split, indices, labels[indices], part.shape, part.classes, store)
-
-
-def _check_options(
-    skip: int, max: int, value_range: tuple[float, float] | None, image_size: int | None, start: int
-) -> None:
-    import math
-
-    if skip < 1:
-        raise OptionError(f"skip of the data must be at least 1; got {skip}")
-    if start < 0:
-        raise OptionError(f"start of the data must be 0 or more; got {start}")
-    if max != -1 and max < 1:
-        raise OptionError(f"max of the data must be -1 (all) or at least 1; got {max}")
-    if image_size is not None and image_size < 1:
-        raise OptionError(f"image_size of the data must be at least 1; got {image_size}")
-    if value_range is not None:
-        low, high = value_range
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise OptionError(f"range of the data must be two finite numbers lo,hi with lo < hi; got {low:g},{high:g}")
-
-
-def _refuse(spec: str, **options: object) -> None:
-    """An option that this kind of data cannot use is an error, not something to ignore."""
-    for option, value in options.items():
-        if value is not None:
-            raise OptionError(f"{option} of {spec} must not be given, its values and sizes are known; got {value}")
+    """The inputs of `Subset(spec, …)`, in one call."""
+    return Subset(spec, split, skip, max, start, value_range, image_size).load()

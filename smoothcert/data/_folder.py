@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smoothcert.data import Inputs, subset
+from smoothcert.data import Inputs, Subset
 from smoothcert.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ class FolderStore:
         return (pixels / 255.0).astype(np.float32)
 
 
-def load(root: Path, split: str, skip: int, max: int, image_size: int | None, start: int = 0) -> Inputs:
+def load(root: Path, subset: Subset) -> Inputs:
     """The selected images of a split; a class's number is its place among the sorted folder names."""
-    folder = _split_folder(root, split)
+    folder, image_size = _split_folder(root, subset.split), subset.image_size
     classes = _class_folders(folder)
     found = [(path, label) for label, name in enumerate(classes) for path in _images(name)]
     if not found:
         raise DataError(f"class folders of '{folder}' must hold png or jpeg images; got none")
-    indices = subset(len(found), skip, max, start)
+    indices = subset.indices(len(found))
     paths = tuple(found[index][0] for index in indices)
     labels = np.array([found[index][1] for index in indices], dtype=np.int64)
     shape = (3, image_size, image_size) if image_size is not None else _common_shape(paths)
-    return Inputs(str(root), split, indices, labels, shape, len(classes), FolderStore(paths, image_size))
+    return Inputs(str(root), subset.split, indices, labels, shape, len(classes), FolderStore(paths, image_size))
 
 
 def _split_folder(root: Path, split: str) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smoothcert.data import Inputs, subset
+from smoothcert.data import Inputs, Subset
 from smoothcert.data._arrays import ArrayStore
 from smoothcert.errors import DataError
 
@@ -17,19 +17,17 @@ if TYPE_CHECKING:
     from smoothcert.data import Array
 
 
-def load(
-    path: Path, split: str, skip: int, max: int, value_range: tuple[float, float] | None, start: int = 0
-) -> Inputs:
+def load(path: Path, subset: Subset) -> Inputs:
     """The selected inputs of the file. It holds one split, so `split` only names it."""
     values, labels = _read(path)
     _check_shapes(path, values, labels)
-    indices = subset(len(values), skip, max, start)
+    indices = subset.indices(len(values))
     values, labels = values[indices], labels[indices]
     if int(labels.min()) < 0:
         raise DataError(f"y of '{path}' must be labels from 0 upwards; got {int(labels.min())}")
-    low, high = _scale(path, values, value_range)
+    low, high = _scale(path, values, subset.value_range)
     shape = tuple(int(size) for size in values.shape[1:])
-    return Inputs(str(path), split, indices, labels.astype(np.int64), shape, None, ArrayStore(values, low, high))
+    return Inputs(str(path), subset.split, indices, labels.astype(np.int64), shape, None, ArrayStore(values, low, high))
 
 
 def _read(path: Path) -> tuple[Array, Array]:
