@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from smoothcert.boundaries import leader_alpha
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.plan.cost import Mean, Scheme, full_radius, mean_of, repeats_for, schemes, simulate
 from smoothcert.plan.like import recovered
 from smoothcert.runs.exchange import open_record
-from smoothcert.sampling._leader import leader_level
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.spending import Spending
@@ -92,7 +92,7 @@ def sprt(p, p0, rng):
 def known_radius(p, sigma, level, spacing, paths):
     """Every scheme at one radius, and the mean of Wald's bound."""
     noise = Gaussian(sigma)
-    p0 = noise.need(level * sigma, 1)
+    p0 = noise.p_needed(level * sigma, 1)
     least = wald(p, p0)
     able, _ = schemes(noise, [level * sigma], ALPHA, BETA, CAP, N, N0)
     if spacing != 100:
@@ -111,7 +111,7 @@ def known_radius(p, sigma, level, spacing, paths):
 def at_spacing(noise, radius, p0, spacing):
     """Spending with other looks than the benchmark's own."""
     other = Spending((radius,), ALPHA, BETA, CAP, spacing)
-    tables = ((p0, other.boundaries(p0)),), ((p0, other.boundaries(p0, leader_level(other, (p0,), p0))),)
+    tables = ((p0, other.boundaries(p0)),), ((p0, other.boundaries(p0, leader_alpha(other, (p0,), p0))),)
     return [
         Scheme(f"spending/{spacing}", tables[0], ALPHA, N0),
         Scheme(f"spending/{spacing}, leader", tables[1], ALPHA, 0),

@@ -46,7 +46,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         fixed = rows(options, f"{place}/fixed", "--n", options.n)
         known = rows(options, f"{place}/spending", "--radius", options.radius)
-    p0 = Gaussian(options.sigma).need(options.radius, 0)
+    p0 = Gaussian(options.sigma).p_needed(options.radius, 0)
     differ = [a for a, b in zip(fixed, known, strict=True) if (a.radius >= options.radius) != (b.radius > 0)]
     labels = [a for a, b in zip(fixed, known, strict=True) if b.predicted >= 0 and a.predicted not in (-1, b.predicted)]
     bounds = [(lower_bound(k, n, 5e-4), upper_bound(k, n, 5e-4)) for k, n in map(hits_of, differ)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes], votes of one answer
 Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
 
 ABSTAIN = -1
 EVERY = "every"  # the purpose of a stream that holds each case of a noise once: draw i is case i
+PROBE = "probe"  # the purpose under which an engine looks at a network before its first draw
 
 
 def batch_rows(shape: Sequence[int]) -> int:
@@ -59,20 +62,80 @@ def input_key(x: Tensor) -> int:
     return int.from_bytes(content.digest()[:8], "little")
 
 
+class Moments(NamedTuple):
+    """Of the noisy copies of one input: independent numbers, one a coordinate.
+
+    `single`: one random number moves all coordinates, and these are the moments of their mean.
+    """
+
+    centre: Floats  # [m]
+    spread: Floats  # [m], standard deviation; 0 where nothing moves
+    fourth: Floats  # [m], E((v − centre)/spread)⁴
+    single: bool = False
+
+
 class Noise(Protocol):
-    """A distribution, and the certificate its theorem buys."""
+    """A distribution, and the certificate its theorem buys.
+
+    A new noise is a frozen dataclass in a file of its own that names this class as its base: it writes what is
+    abstract here and `level`, and has the rest by default.
+    """
 
     @property
+    @abstractmethod
     def norm(self) -> Norm: ...
 
+    @abstractmethod
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write noisy copies number first, first+1, … of x into out [rows, *x.shape], however they are batched."""
 
+    @abstractmethod
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """Radius proven by p_top ≤ P(top class) and p_next ≥ P(any other class); differentiable."""
 
-    def need(self, radius: float, dim: int) -> float:
+    @abstractmethod
+    def p_needed(self, radius: float, dim: int) -> float:
         """The P(top class) that a radius needs, rounded up."""
+
+    @property
+    def kind(self) -> str:
+        """What it is called in a report: the name of its file, unless it says otherwise."""
+        return f"{type(self).__module__.rsplit('.', 1)[-1].replace('_', ' ')} noise"
+
+    @property
+    def level(self) -> str:
+        """How strong it is, in words: σ = 0.25."""
+        sigma = getattr(self, "sigma", None)
+        return "" if sigma is None else f"σ = {sigma:g}"
+
+    @property
+    def words(self) -> str:
+        """`Gaussian noise, σ = 0.25`."""
+        return ", ".join(words for words in (self.kind, self.level) if words)
+
+    @property
+    def grid(self) -> int | None:
+        """Steps from 0 to 1: inputs, and what is certified, are multiples of 1/grid. None: any numbers."""
+        return None
+
+    @property
+    def from_table(self) -> bool:
+        """Whether noisy values come from a fixed table, so that nothing is ever rounded."""
+        return False
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is rounded that a network could read: x + ε in floats keeps traces of x in its last bits."""
+        return self.from_table or self.grid is not None
+
+    @property
+    def cases(self) -> int | None:
+        """How many different draws there are, where they can be counted instead of sampled."""
+        return None
+
+    def moments(self, x: Tensor) -> Moments | None:
+        """What an audit holds its draws against, from the law alone; None: it looks for repeats only."""
+        return None
 
 
 class Ballot(Protocol):
@@ -145,7 +208,7 @@ class Evidence:
         exact = self.alpha == 0.0  # every case was counted: nothing was left to chance
         abstention = Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
         if self.question is not None:
-            proven = [radius for radius in self.question if noise.need(radius, dim) <= self.low]
+            proven = [radius for radius in self.question if noise.p_needed(radius, dim) <= self.low]
             return (
                 Certificate(self.label, max(proven), noise.norm, self.alpha, "smoothing", self)
                 if proven
@@ -187,7 +250,16 @@ class Sampling(Protocol):
     """How many draws, and what they prove."""
 
     @property
-    def alpha(self) -> float: ...
+    def alpha(self) -> float:
+        """The probability of a wrong certificate; 0 where every case is counted."""
+
+    @property
+    def radii(self) -> tuple[float, ...] | None:
+        """The radii that are tested, rising; None: the largest that the draws prove is looked for."""
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every case of the noise is counted, so that nothing is left to chance."""
 
     @property
     def cap(self) -> int:
@@ -202,6 +274,37 @@ class Sampling(Protocol):
 
     def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
         """Test a class; None: whichever leads, for schemes that can."""
+
+
+class Procedure(Protocol):
+    """An algorithm for one input; its parameters are the fields of a frozen dataclass."""
+
+    @property
+    def kind(self) -> Literal["certify", "predict", "select"]:
+        """What its answers are: labels with radii, labels alone, or whether a network selects."""
+
+    @property
+    def alpha(self) -> float:
+        """The probability that one answer is wrong."""
+
+    @property
+    def test_class(self) -> str:
+        """Which class is tested: "guess", as draws of its own chose; "leader", whichever leads; "labels", the truth."""
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How the test is drawn; None: the procedure counts for itself."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether its answers are classes, which the labels of the data can be compared with."""
+
+    @property
+    def cap(self) -> int:
+        """The most draws one input can take."""
+
+    def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
+        """Ask for draws of an input with `dim` coordinates; `truth` is its label, where it is known."""
 
 
 class Batch(NamedTuple):

@@ -70,7 +70,7 @@ class Smoothed:
         """One certificate for each input; alpha is for each of them alone."""
         if sampling is None:
             radii = (radius,) if isinstance(radius, int | float) else radius
-            sampling = Fixed(n, alpha) if radii is None else Spending(radii, alpha)
+            sampling = Fixed(n, alpha) if radii is None else Spending(tuple(radii), alpha)
         return self.run(Certify(n0, sampling), inputs, seed, batch)
 
     def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:

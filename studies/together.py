@@ -28,7 +28,7 @@ from smoothcert.cli._arithmetic import settled
 from smoothcert.cli._progress import bar
 from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
 from smoothcert.engine.local import Local
-from smoothcert.noise._silence import Silence
+from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.recipe import Means, Question, Recipe, describe, versions
@@ -78,7 +78,7 @@ def steps(source, n0, n):
     """What Certify would ask, and the clean look that every run keeps."""
     guess = yield Draw(source, n0, "guess")
     test = yield Draw(source, n, "test")
-    clean = yield Draw(dataclasses.replace(source, noise=Silence(source.noise)), 1, "clean")
+    clean = yield Draw(dataclasses.replace(source, noise=NoNoise(source.noise)), 1, "clean")
     return guess, test, clean
 
 

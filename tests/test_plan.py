@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from smoothcert.boundaries import profile
 from smoothcert.bounds import lower_bound
 from smoothcert.contracts import Answer, Source
 from smoothcert.errors import OptionError, RunError
@@ -15,7 +16,6 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.plan import cost
 from smoothcert.plan.like import counted, recorded_rate, recovered
 from smoothcert.runs.rows import Record, Row
-from smoothcert.sampling._exact import profile
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.spending import Spending
@@ -42,7 +42,7 @@ def planned(radii=(0.3,), alpha=0.01, cap=CAP, n=CAP):
 def test_expected_draws_are_those_of_the_table(name):
     scheme = planned()[name]
     (p0, table), *none = scheme.tables
-    assert none == [] and p0 == NOISE.need(0.3, 1)
+    assert none == [] and p0 == NOISE.p_needed(0.3, 1)
     for p in cost.kinds([p0]).values():
         found = cost.prospect(scheme, p)
         assert found.draws.value == profile(table, p).draws + (0 if name == "leader" else N0)
@@ -50,7 +50,7 @@ def test_expected_draws_are_those_of_the_table(name):
 
 
 def test_kinds_are_what_they_say():
-    p0 = NOISE.need(0.3, 1)
+    p0 = NOISE.p_needed(0.3, 1)
     for name, scheme in planned().items():
         found = {kind: cost.prospect(scheme, p) for kind, p in cost.kinds([p0]).items()}
         assert found["certain"].gain.value > 0.999 > 0.011 > found["uncertain"].gain.value
@@ -96,7 +96,7 @@ def test_a_simulated_curve_goes_as_the_driver_does(answer, leader):
     p, rng = 0.75, np.random.default_rng(1)
     source = Source(lambda x: x, NOISE)
     runs = [answer(sampling.test(source, None if leader else 0, 1), [p, 1 - p], rng) for _ in range(paths)]
-    driven = np.array([[run.draws, sum(NOISE.need(r, 1) <= run.low for r in radii)] for run in runs])
+    driven = np.array([[run.draws, sum(NOISE.p_needed(r, 1) <= run.low for r in radii)] for run in runs])
     draws, proven = cost.simulate(scheme, np.full(20_000, p), np.random.default_rng(2))
     for mine, theirs in ((draws - scheme.selection, driven[:, 0]), (proven, driven[:, 1])):
         assert abs(mine.mean() - theirs.mean()) <= 5 * theirs.std() / math.sqrt(paths)

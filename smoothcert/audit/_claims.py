@@ -45,7 +45,7 @@ class Claim:
     def least(self) -> float:
         """The probability of its class at the input itself that the claim amounts to."""
         if self.by_half or self.evidence is None:
-            return self.source.noise.need(self.radius, self.x.numel())
+            return self.source.noise.p_needed(self.radius, self.x.numel())
         return self.evidence.low
 
 

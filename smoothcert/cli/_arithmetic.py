@@ -34,14 +34,14 @@ Option = Annotated[
 
 def check(arithmetic: str | None, noise: Noise) -> None:
     """Refuse an arithmetic that this noise cannot have, before anything is loaded."""
-    from smoothcert.noise import EXACT, described
+    from smoothcert.noise import described
 
     name = str(described(noise)["name"])
     if arithmetic is not None and arithmetic not in CHOICES:
         raise unknown("--arithmetic", arithmetic, CHOICES)
-    if arithmetic == "float" and name in EXACT:
+    if arithmetic == "float" and noise.exact:
         raise OptionError(f"--arithmetic of {name} noise must be exact, as it always is; got float")
-    if arithmetic == "exact" and name not in (*EXACT, "gaussian"):
+    if arithmetic == "exact" and not noise.exact and name != "gaussian":
         raise OptionError(f"--arithmetic of {name} noise must be float (exact in l1: splitting); got exact")
 
 
@@ -81,8 +81,8 @@ def eight_bit(inputs: Inputs) -> bool:
     """Whether every value of every input is a multiple of 1/255."""
     import numpy as np
 
-    from smoothcert.noise._grid import is_whole
+    from smoothcert.noise import on_grid
 
     starts = range(0, len(inputs), CHUNK)
     parts = (np.arange(start, min(start + CHUNK, len(inputs))) for start in starts)
-    return all(is_whole(inputs.tensors(part), GRID) for part in parts)
+    return all(on_grid(inputs.tensors(part), GRID) for part in parts)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import Counts, Job, Outcome, Stream, batch_rows
+from smoothcert.contracts import PROBE, Counts, Job, Outcome, Stream, batch_rows
 from smoothcert.engine.packing import Segment, Waiting, full_kind, pack
 from smoothcert.engine.settle import FixedShape, Settled, check_scores, settle
 from smoothcert.errors import SmoothcertError
@@ -162,7 +162,7 @@ class Local:
         with torch.inference_mode():
             plain = batch_rows(job.x.shape)
             probe = torch.empty(max(plain, min(self.batch or plain, 1024)), *job.x.shape)
-            source.noise.fill(probe, job.x, Stream(self.seed, job.key, "probe"), 0)
+            source.noise.fill(probe, job.x, Stream(self.seed, job.key, PROBE), 0)
             try:
                 settled = settle(source.classifier, probe, self.batch or plain)
             except SmoothcertError as error:

@@ -1,18 +1,36 @@
-"""① A distribution, and the certificate its theorem buys: one file each."""
+"""① A distribution, and the certificate its theorem buys: one file each. Here is what they share.
+
+Inputs of some noises are multiples of 1/grid, taken as whole numbers of steps. Levels of the l1 noises are told by λ,
+their half-width, or by the standard deviation σ = λ/√3.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from smoothcert.contracts import PROBE, Moments, Noise, Norm, Stream
+from smoothcert.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from torch import Tensor
 
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Booleans: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
+CLOSE = 1e-4  # of a step: above what float32 does to k/255, far below what 16-bit images would need
+FINEST = 4095
+ROOT = math.sqrt(3.0)
+
 
 @runtime_checkable
-class Stretched(Protocol):
+class ScalableNoise(Protocol):
     """A noise that is added to any input alike, and that its level sigma only stretches.
 
     So a level has a slope, and an attack can climb through it: searches for a level and attacks in training need that.
@@ -25,9 +43,6 @@ class Stretched(Protocol):
         """Noise of level 1 of this shape, for training; certificates have streams of their own."""
 
 
-EXACT = ("discrete", "gaussian_grid", "splitting")  # nothing is rounded that a network could read
-
-
 def described(noise: Any) -> dict[str, Any]:
     """A noise as plain values: the name of its file, and its options."""
     return {"name": type(noise).__module__.rsplit(".", 1)[-1], **dataclasses.asdict(noise)}
@@ -37,3 +52,101 @@ def at_level(noise: Any, sigma: float) -> Any:
     """The same kind of noise at another level; a half-width follows the level."""
     others = {"lam": 0.0} if "lam" in {field.name for field in dataclasses.fields(noise)} else {}
     return dataclasses.replace(noise, sigma=sigma, **others)
+
+
+@dataclass(frozen=True)
+class NoNoise(Noise):
+    """In the place of a noise: how a network is asked about the clean input, in the same batches as about noisy ones.
+
+    A probe is filled by that noise: equal rows would not show that batch mates matter.
+    """
+
+    instead: Noise
+
+    @property
+    def norm(self) -> Norm:
+        return self.instead.norm
+
+    @property
+    def level(self) -> str:
+        return ""
+
+    def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
+        if stream.purpose == PROBE:
+            self.instead.fill(out, x, stream, first)
+        else:
+            out[:] = x
+
+    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
+        return p_top * 0
+
+    def p_needed(self, radius: float, dim: int) -> float:
+        return 1.0
+
+
+def check_grid(grid: int, whose: str) -> None:
+    """A grid has a whole number of steps from 0 to 1."""
+    if isinstance(grid, bool) or not isinstance(grid, int) or not 1 <= grid <= FINEST:
+        raise OptionError(f"grid of {whose} must be a whole number from 1 to {FINEST}; got {grid}")
+
+
+def on_grid(x: Tensor, grid: int) -> bool:
+    """Whether every value is a multiple of 1/grid in [0,1]."""
+    return not _compared(x, grid)[2].any()
+
+
+def steps(x: Tensor, grid: int, whose: str) -> Integers:
+    """The input in steps, int64 [dim]; refused where it lies between them, for there nothing is proven."""
+    values, whole, wrong = _compared(x, grid)
+    if wrong.any():
+        got = float(values[wrong][0]) / grid
+        raise DataError(
+            f"inputs of {whose} must be multiples of 1/{grid} in [0,1] (option grid); got one of value {got:g}"
+        )
+    return whole.astype("int64")
+
+
+def _compared(x: Tensor, grid: int) -> tuple[Floats, Floats, Booleans]:
+    """Values in steps, the whole numbers nearest to them, and where those are not what was meant."""
+    import numpy as np
+
+    values = x.reshape(-1).numpy().astype(np.float64) * grid
+    whole = np.rint(values)
+    return values, whole, ~(np.abs(values - whole) <= CLOSE) | (whole < 0) | (whole > grid)
+
+
+def half_width(whose: str, lam: float, sigma: float) -> float:
+    """λ, from whichever of λ and σ was given; 0 stands for an option that was not."""
+    for option, value in (("lam", lam), ("sigma", sigma)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:
+            raise OptionError(f"{option} of {whose} must be a positive number, for inputs in [0,1]; got {value}")
+    if lam == 0.0 and sigma == 0.0:
+        raise OptionError(f"{whose} needs a value for sigma, its standard deviation, or for lam = sigma·√3; got none")
+    if lam > 0.0 and sigma > 0.0 and not math.isclose(lam, sigma * ROOT, rel_tol=1e-9):
+        raise OptionError(f"lam of {whose} must be sigma·√3, here {sigma * ROOT:g}, or given alone; got {lam:g}")
+    return float(lam) or sigma * ROOT
+
+
+def needed_within(radius: float, lam: float) -> float:
+    """½ + r/(2λ), rounded up; above 1 where the radius is out of reach."""
+    return math.nextafter(0.5 + radius / (2 * lam) * (1 + 1e-15), math.inf)
+
+
+def added(x: Tensor, spread: float, fourth: float) -> Moments:
+    """The moments of x plus independent noise of this standard deviation and fourth moment."""
+    import numpy as np
+
+    centre = x.numpy().reshape(-1).astype(np.float64)
+    return Moments(centre, np.full(centre.shape, spread), np.full(centre.shape, fourth))
+
+
+def moments_of(values: Floats, weights: Floats) -> Moments:
+    """The moments of numbers that take these values [m, cases] with these weights."""
+    import numpy as np
+
+    centre = (values * weights).sum(axis=1)
+    off = values - centre[:, None]
+    variance, fourth = (((off**power) * weights).sum(axis=1) for power in (2, 4))
+    variance[variance < 1e-24] = 0.0
+    relative = np.divide(fourth, variance**2, out=np.ones_like(fourth), where=variance > 0)
+    return Moments(centre, np.sqrt(variance), relative)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smoothcert.contracts import Norm, Stream
+from smoothcert.contracts import Moments, Noise, Norm, Stream
 from smoothcert.errors import OptionError
+from smoothcert.noise import added
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Noise):
     """Independent normal noise on every coordinate; sigma is on the scale of inputs in [0,1]."""
 
     sigma: float
@@ -32,6 +33,10 @@ class Gaussian:
     @property
     def norm(self) -> Norm:
         return "l2"
+
+    @property
+    def kind(self) -> str:
+        return "Gaussian noise"
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write x + σ·normal into out [rows, *x.shape]: float32 Box–Muller on 32-bit words, tail to 6.7 sd.
@@ -71,8 +76,11 @@ class Gaussian:
         radius: Tensor = self.sigma / 2 * (torch.special.ndtri(p_top) - torch.special.ndtri(p_next))
         return radius
 
-    def need(self, radius: float, dim: int) -> float:
+    def p_needed(self, radius: float, dim: int) -> float:
         """Φ(r/σ), rounded up."""
         from scipy.special import ndtr
 
         return min(1.0, math.nextafter(float(ndtr(radius / self.sigma)) * (1 + 1e-15), math.inf))
+
+    def moments(self, x: Tensor) -> Moments:
+        return added(x, self.sigma, 3.0)

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.contracts import Norm, Stream
+from smoothcert.contracts import Moments, Noise, Norm, Stream
 from smoothcert.errors import OptionError
-from smoothcert.noise._grid import check_grid, steps
+from smoothcert.noise import added, check_grid, steps
 from smoothcert.streams import words
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 
 
 @dataclass(frozen=True)
-class GaussianGrid:
+class GaussianGrid(Noise):
     """Normal noise rounded to multiples of 1/grid, for inputs that are such multiples themselves."""
 
     sigma: float
@@ -60,6 +60,10 @@ class GaussianGrid:
     @property
     def norm(self) -> Norm:
         return "l2"
+
+    @property
+    def kind(self) -> str:
+        return f"Gaussian noise in steps of 1/{self.grid}"
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write (steps of x + K)/grid into out [rows, *x.shape]; the sum is one of whole numbers."""
@@ -83,7 +87,7 @@ class GaussianGrid:
         radius: Tensor = self.sigma / 2 * (torch.special.ndtri(p_top - error) - torch.special.ndtri(p_next + error))
         return radius
 
-    def need(self, radius: float, dim: int) -> float:
+    def p_needed(self, radius: float, dim: int) -> float:
         """Φ(r/σ) + e, rounded up."""
         from scipy.special import ndtr
 
@@ -93,6 +97,15 @@ class GaussianGrid:
         """A bound on the total variation between the noise that is drawn and the one of the theorem."""
         spread = self.grid * self.sigma
         return dim * (len(_sampler(self.sigma, self.grid).thresholds) + 2 + 2 * spread) * 2.0**-64
+
+    def moments(self, x: Tensor) -> Moments:
+        from scipy.special import ndtr
+
+        wide = self.sigma * self.grid
+        whole = np.arange(-int(10 * wide) - 2, int(10 * wide) + 3)
+        weights = ndtr((whole + 0.5) / wide) - ndtr((whole - 0.5) / wide)
+        variance = float(weights @ whole**2.0)
+        return added(x, variance**0.5 / self.grid, float(weights @ whole**4.0) / variance**2)
 
 
 class Sampler(NamedTuple):

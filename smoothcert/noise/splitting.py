@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smoothcert.contracts import EVERY, Norm, Stream
+from smoothcert.contracts import EVERY, Moments, Noise, Norm, Stream
 from smoothcert.errors import OptionError
-from smoothcert.noise._grid import CLOSE, check_grid, steps
-from smoothcert.noise._width import ROOT, half_width, needed
+from smoothcert.noise import CLOSE, ROOT, check_grid, half_width, moments_of, needed_within, steps
 from smoothcert.streams import words
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ LARGEST = 2**22  # entries of the table of middles, once around
 
 
 @dataclass(frozen=True, kw_only=True)
-class Splitting:
+class Splitting(Noise):
     """One random cut of the values: give lam, half the distance of cuts, or sigma = lam/√3; 2·lam·grid is whole.
 
     pattern: none cuts all coordinates alike; a number seeds offsets v_i of their own, fixed for ever: they are part of
@@ -64,6 +63,14 @@ class Splitting:
         return "l1"
 
     @property
+    def level(self) -> str:
+        return f"λ = {self.lam:.4g} (σ = {self.sigma:.4g})"
+
+    @property
+    def from_table(self) -> bool:
+        return True
+
+    @property
     def cases(self) -> int:
         """How many different draws there are."""
         return round(2 * self.lam * self.grid)
@@ -88,9 +95,18 @@ class Splitting:
         # is far below what estimated bounds are rounded by (`bounds.MARGIN`): those never gain a step by it.
         return torch.floor(moved.detach() + self.cases * 1e-15) / self.grid + (moved - moved.detach()) / self.grid
 
-    def need(self, radius: float, dim: int) -> float:
+    def p_needed(self, radius: float, dim: int) -> float:
         """½ + r/(2λ), rounded up."""
-        return needed(radius, self.lam)
+        return needed_within(radius, self.lam)
+
+    def moments(self, x: Tensor) -> Moments:
+        """Every case once: one offset moves all coordinates, so their mean is what is random."""
+        import torch
+
+        every = torch.zeros(self.cases, *x.shape)
+        self.fill(every, x, Stream(0, 0, EVERY), 0)
+        means = every.numpy().reshape(self.cases, -1).astype(np.float64).mean(axis=1)
+        return moments_of(means[None], np.full((1, self.cases), 1 / self.cases))._replace(single=True)
 
 
 def _check_pattern(pattern: int) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smoothcert.contracts import Norm, Stream
-from smoothcert.noise._width import ROOT, half_width, needed
+from smoothcert.contracts import Moments, Noise, Norm, Stream
+from smoothcert.noise import ROOT, added, half_width, needed_within
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform:
+class Uniform(Noise):
     """Independent uniform noise on every coordinate: give lam, its half-width, or sigma = lam/√3."""
 
     lam: float = 0.0
@@ -34,6 +34,10 @@ class Uniform:
     @property
     def norm(self) -> Norm:
         return "l1"
+
+    @property
+    def level(self) -> str:
+        return f"λ = {self.lam:.4g} (σ = {self.sigma:.4g})"
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write x + λ·u into out [rows, *x.shape], u from one signed 32-bit word a coordinate."""
@@ -58,6 +62,9 @@ class Uniform:
         radius: Tensor = self.lam * (p_top - p_next)
         return radius
 
-    def need(self, radius: float, dim: int) -> float:
+    def p_needed(self, radius: float, dim: int) -> float:
         """½ + r/(2λ), rounded up."""
-        return needed(radius, self.lam)
+        return needed_within(radius, self.lam)
+
+    def moments(self, x: Tensor) -> Moments:
+        return added(x, self.lam / ROOT, 9 / 5)

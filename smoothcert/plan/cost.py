@@ -1,9 +1,9 @@
 """Expected draws of every scheme: exact for one probability, simulated for many.
 
-For one radius and one probability the figures come from the scheme's table (`_exact.profile`). For a curve of radii,
-for full radii and for many inputs, counts are simulated with a fixed seed; each mean comes with its standard error.
-Two classes stand for all: the largest, and a runner-up that has as much of the rest as it can without being larger,
-which makes wrong guesses and changes of the leader as frequent as they can be.
+For one radius and one probability the figures come from the scheme's table (`boundaries.profile`). For a curve of
+radii, for full radii and for many inputs, counts are simulated with a fixed seed; each mean comes with its standard
+error. Two classes stand for all: the largest, and a runner-up that has as much of the rest as it can without being
+larger, which makes wrong guesses and changes of the leader as frequent as they can be.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from smoothcert.bounds import fewest_draws
+from smoothcert.boundaries import Boundaries, Crossings, leader_alpha, profile
+from smoothcert.bounds import Floats, Integers, fewest_draws
 from smoothcert.contracts import Noise
 from smoothcert.errors import OptionError
-from smoothcert.sampling._boundaries import Boundaries, Integers
-from smoothcert.sampling._exact import Floats, profile
-from smoothcert.sampling._leader import Crossings, leader_level
 from smoothcert.sampling.anytime import Anytime
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import FEW_MISSES, MORE, Pilot
@@ -70,7 +68,7 @@ def schemes(
     """Every scheme that can certify these radii, and for each other one why it cannot; spending must."""
     spending = Spending(tuple(radii), alpha, beta, cap)
     spending.check(noise, DIM)
-    wanted = tuple(noise.need(radius, DIM) for radius in radii)
+    wanted = tuple(noise.p_needed(radius, DIM) for radius in radii)
     anytime = Anytime(tuple(radii), alpha, beta, cap)
     staged = Staged(tuple(radii), alpha, beta, (*(stage for stage in (100, 1000, 10_000) if stage < cap), cap))
     fixed = Fixed(n, alpha)
@@ -80,7 +78,7 @@ def schemes(
             raise OptionError(f"n of fixed must be at least {fewest} to certify radius {radii[-1]:g}; got {n}")
 
     def leader_table(p0: float) -> Boundaries:
-        return spending.boundaries(p0, leader_level(spending, wanted, p0))
+        return spending.boundaries(p0, leader_alpha(spending, wanted, p0))
 
     rows: list[tuple[str, Callable[[Noise, int], object], Callable[[float], Boundaries], int]] = [
         (f"fixed n={n}", check_fixed, fixed.boundaries, n0),
@@ -143,7 +141,7 @@ def mean_of(values: np.ndarray[Any, Any], repeats: Integers) -> Mean:
 
 
 def simulate(scheme: Scheme, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Draws, and how many of the radii were proven, for one input of each probability; as `_boundaries.follow` does."""
+    """Draws, and how many of the radii were proven, for one input of each probability; as the samplings do."""
     first = scheme.tables[0][1]
     # One more row, which nobody passes and everybody leaves, for those who have proven every radius.
     accept = np.stack([*(table.accept for _, table in scheme.tables), first.size + 1])

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN, Job, Noise, Source
 from smoothcert.errors import RunError, SmoothcertError
 from smoothcert.plan.cost import DIM
 from smoothcert.runs.rows import Record, Row
-from smoothcert.sampling._exact import Floats
 
 SURE = 1e-8  # inputs without a miss: 1 − p is log-uniform from here to 1/n
 ABSTAINED = 0.30, 0.505  # abstentions of a log that keeps no counts: p is uniform here
@@ -63,7 +63,7 @@ def inverted(record: Record, noise: Noise, n: int, alpha: float) -> list[tuple[i
     """Hits of n draws whose bound is nearest to the one that each radius shows; (0, 0) for an abstention."""
     if record.kind != "certify":
         raise RunError(f"log {record.name} must have radii; got a log of predictions")
-    lows = [row.low if row.low is not None else noise.need(row.radius, DIM) for row in record.rows]
+    lows = [row.low if row.low is not None else noise.p_needed(row.radius, DIM) for row in record.rows]
     hits = np.arange(n // 2, n + 1)
     bounds = betaincinv(hits, n - hits + 1, alpha)
     nearest = np.searchsorted((bounds[1:] + bounds[:-1]) / 2, lows)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from smoothcert.bounds import Floats
 from smoothcert.contracts import Noise
 from smoothcert.plan import cost
 from smoothcert.plan.cost import Mean, Prospect
 from smoothcert.plan.like import Rate
 from smoothcert.report.tables import count, duration
-from smoothcert.sampling._exact import Floats
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 

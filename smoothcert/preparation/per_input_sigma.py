@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from smoothcert.contracts import Stream
 from smoothcert.errors import OptionError, unknown
-from smoothcert.noise import Stretched, at_level, described
+from smoothcert.noise import ScalableNoise, at_level, described
 from smoothcert.sigma_ascent import estimate, slope
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class PerInputSigma:
 
     def check(self, noise: Any) -> None:
         """Only noises that a level stretches can be searched."""
-        if not isinstance(noise, Stretched):
+        if not isinstance(noise, ScalableNoise):
             raise OptionError(f"noise of per_input_sigma must be gaussian or uniform; got {described(noise)['name']}")
         self.bounds(noise.sigma)
 

@@ -16,7 +16,7 @@ import numpy as np
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, tie_p_value
 from smoothcert.contracts import ABSTAIN, Certificate, Counts, Draw, Evidence, Noise, Source, Steps
 from smoothcert.errors import ModelError, OptionError
-from smoothcert.noise._silence import Silence
+from smoothcert.noise import NoNoise
 
 
 class Votes(NamedTuple):
@@ -36,7 +36,7 @@ def sources(source: Source) -> Mapping[str, Source]:
     norms = {noise.norm for noise in (source.noise, *noises) if noise is not None}
     if len(norms) > 1:
         raise ModelError(f"the noises of a composition must be of one norm; got {' and '.join(sorted(norms))}")
-    silence = Silence(source.noise)
+    silence = NoNoise(source.noise)
     return {role: Source(member, noise or silence) for role, member, noise in zip(roles, members, noises, strict=True)}
 
 

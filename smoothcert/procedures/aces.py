@@ -14,6 +14,7 @@ is drawn depends on θ, so a run answers for all thresholds (`smoothcert aces co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from smoothcert.ballots import ClassAndEntropy, Doubt, grid_place, selected
 from smoothcert.bounds import check_draws
@@ -30,6 +31,11 @@ class Aces:
     n: int = 100_000
     alpha: float = 0.001
     look: int = 10_000
+
+    kind: ClassVar[Literal["certify"]] = "certify"
+    test_class: ClassVar[str] = "guess"
+    sampling: ClassVar[None] = None
+    labelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         grid_place(self.theta, "aces")

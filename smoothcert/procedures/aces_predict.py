@@ -7,6 +7,7 @@ As in certification, with two-sided binomial tests at α/2 in the place of bound
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from smoothcert.ballots import ClassAndEntropy, Doubt, grid_place, selected
 from smoothcert.contracts import Certificate, Draw, Source, Steps
@@ -20,6 +21,11 @@ class AcesPredict:
     theta: float = 0.3
     n: int = 10_000
     alpha: float = 0.001
+
+    kind: ClassVar[Literal["predict"]] = "predict"
+    test_class: ClassVar[str] = "guess"
+    sampling: ClassVar[None] = None
+    labelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         grid_place(self.theta, "aces_predict")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Certificate, Draw, Sampling, Source, Steps
@@ -25,6 +26,9 @@ class Certify:
     sampling: Sampling = field(default_factory=Fixed)
     against: str = "guess"
 
+    kind: ClassVar[Literal["certify"]] = "certify"
+    labelled: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.against not in AGAINST:
             raise unknown("against of certify", self.against, AGAINST)
@@ -36,6 +40,14 @@ class Certify:
                 "sampling must be one that can follow the leading class (spending, anytime); "
                 f"got {type(self.sampling).__name__.lower()}"
             )
+
+    @property
+    def alpha(self) -> float:
+        return self.sampling.alpha
+
+    @property
+    def test_class(self) -> str:
+        return self.against
 
     @property
     def cap(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from smoothcert.bounds import check_alpha, check_draws, tie_p_value
 from smoothcert.contracts import Certificate, Draw, Source, Steps
@@ -16,6 +17,11 @@ class Predict:
 
     n: int = 1000
     alpha: float = 0.001
+
+    kind: ClassVar[Literal["predict"]] = "predict"
+    test_class: ClassVar[str] = "guess"
+    sampling: ClassVar[None] = None
+    labelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "predict")

@@ -8,12 +8,12 @@ where the selector is uncertain has no counterpart here, so an uncertain selecto
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Certificate, Draw, Sampling, Source, Steps
 from smoothcert.errors import ModelError
-from smoothcert.noise._silence import Silence
+from smoothcert.noise import NoNoise
 from smoothcert.procedures._compose import composed, sources, unproven
 from smoothcert.procedures.certify import Certify
 from smoothcert.sampling.fixed import Fixed
@@ -26,9 +26,17 @@ class Route:
     n0: int = 100
     sampling: Sampling = field(default_factory=Fixed)
 
+    kind: ClassVar[Literal["certify"]] = "certify"
+    test_class: ClassVar[str] = "guess"
+    labelled: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_draws(self.n0, "n0", "route")
         halved(self.sampling)
+
+    @property
+    def alpha(self) -> float:
+        return self.sampling.alpha
 
     @property
     def cap(self) -> int:
@@ -40,7 +48,7 @@ class Route:
         if selection.abstained:
             return composed(selection, None, self.sampling.alpha)
         branch = branch_of(parts, selection.label)
-        if isinstance(branch.noise, Silence):
+        if isinstance(branch.noise, NoNoise):
             answer = unproven((yield Draw(branch, 1, purpose="core")), source.noise)
         else:
             answer = yield from certify(branch, dim)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from smoothcert.contracts import Certificate, Draw, Source, Steps
-from smoothcert.noise._silence import Silence
+from smoothcert.noise import NoNoise
 from smoothcert.procedures._compose import check_halves, composed, sources, unproven
 from smoothcert.procedures.predict import Predict
 from smoothcert.procedures.route import branch_of
@@ -17,6 +18,11 @@ class RoutePredict:
 
     n: int = 10_000
     alpha: float = 0.001
+
+    kind: ClassVar[Literal["predict"]] = "predict"
+    test_class: ClassVar[str] = "guess"
+    sampling: ClassVar[None] = None
+    labelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_halves("route_predict", self.n, self.alpha)
@@ -31,7 +37,7 @@ class RoutePredict:
         if selection.abstained:
             return composed(selection, None, self.alpha)
         branch = branch_of(parts, selection.label)
-        if isinstance(branch.noise, Silence):
+        if isinstance(branch.noise, NoNoise):
             answer = unproven((yield Draw(branch, 1, purpose="core")), source.noise)
         else:
             answer = yield from predict(branch, dim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from smoothcert.ballots import Doubt, grid_place
 from smoothcert.bounds import check_draws
@@ -22,6 +22,9 @@ class Select:
     alpha: float = 0.001
     look: int = 10_000
 
+    kind: ClassVar[Literal["select"]] = "select"
+    test_class: ClassVar[str] = "guess"
+    sampling: ClassVar[None] = None
     labelled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -59,7 +59,7 @@ def with_draws(record: Record, times: float, radii: Sequence[float]) -> MoreDraw
     return MoreDraws(
         more.n,
         float(expected_radius(p, more, noise).sum()) / len(right),
-        {r: float(reaching(p, more, noise.need(r, 0)).sum()) / len(right) for r in radii},
+        {r: float(reaching(p, more, noise.p_needed(r, 0)).sum()) / len(right) for r in radii},
     )
 
 

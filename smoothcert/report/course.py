@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from smoothcert.boundaries import Verdict
 from smoothcert.contracts import ABSTAIN
 from smoothcert.report.draws import tested
 from smoothcert.report.metrics import Share
 from smoothcert.report.scheme import Scheme
 from smoothcert.runs.rows import Record, Row
-from smoothcert.sampling._boundaries import Verdict
 
 
 class Decision(NamedTuple):

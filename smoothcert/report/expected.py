@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from smoothcert.boundaries import START, Boundaries, Hits
+from smoothcert.bounds import Floats
 from smoothcert.report.course import tested_class
 from smoothcert.report.draws import tested
 from smoothcert.report.scheme import Scheme
 from smoothcert.runs.rows import Record
-from smoothcert.sampling._boundaries import Boundaries
-from smoothcert.sampling._exact import START, Floats, Hits
 
 FAR = 36.0  # the logit that stands for p = 0 and p = 1
 

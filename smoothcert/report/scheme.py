@@ -1,7 +1,7 @@
 """The sampling of a run, built again from its recipe: its boundaries, what they do at every p, and where inputs ended.
 
 Only schemes that certify radii known in advance have boundaries. Everything is computed from them exactly
-(`sampling._exact.profile`); nothing is simulated.
+(`boundaries.profile`); nothing is simulated.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from smoothcert.boundaries import Boundaries, Profile, leader_alpha, profile
 from smoothcert.errors import SmoothcertError
 from smoothcert.recipe import build
 from smoothcert.report.question import asked, part
 from smoothcert.runs.rows import Record
-from smoothcert.sampling._boundaries import Boundaries
-from smoothcert.sampling._exact import Profile, profile
-from smoothcert.sampling._leader import leader_level
 
 MOMENTS = (100, 1_000, 10_000)  # draws after which a scheme without stages is looked at, and at its cap
 REACH, POINTS = 12.0, 22  # of the grid of p on either side of p0, in logits
@@ -99,8 +97,8 @@ def _scheme(key: str, against: str) -> Scheme | None:
     settings, noise_settings, leader = json.loads(key)
     try:
         sampling, noise = build("sampling", settings), build("noise", noise_settings)
-        wanted = tuple(noise.need(radius, 0) for radius in sampling.radii)
-        levels = [leader_level(sampling, wanted, p0) if leader else sampling.alpha for p0 in wanted]
+        wanted = tuple(noise.p_needed(radius, 0) for radius in sampling.radii)
+        levels = [leader_alpha(sampling, wanted, p0) if leader else sampling.alpha for p0 in wanted]
         tests = tuple(
             RadiusTest(radius, p0, level, sampling.boundaries(p0, level))
             for radius, p0, level in zip(sampling.radii, wanted, levels, strict=True)

@@ -27,7 +27,7 @@ from smoothcert.data import Inputs
 from smoothcert.engine.local import Local
 from smoothcert.engine.settle import FixedShape, classes
 from smoothcert.errors import DataError, ModelError
-from smoothcert.noise._silence import Silence
+from smoothcert.noise import NoNoise
 from smoothcert.recipe import Question, Recipe, build, build_procedure
 from smoothcert.runs.remember import Remember
 from smoothcert.runs.rows import UNCOUNTED, Row
@@ -222,7 +222,7 @@ def _with_clean(
 
 def _clean(source: Source) -> Steps[int]:
     """The base classifier's own answer, without noise."""
-    clean = yield Draw(Source(_base(source.classifier), Silence(source.noise)), 1, purpose="clean")
+    clean = yield Draw(Source(_base(source.classifier), NoNoise(source.noise)), 1, purpose="clean")
     return int(clean[0].argmax())
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from smoothcert.boundaries import Boundaries
 from smoothcert.errors import OutputError
 from smoothcert.files import cache_folder, write_whole
-from smoothcert.sampling._boundaries import Boundaries
 
 VERSION = 2  # of the way tables are computed: a change makes old files strangers
 

@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaincc, betaln
 
-from smoothcert.sampling._boundaries import Boundaries, Integers, smallest
-from smoothcert.sampling._sequential import Sequential
+from smoothcert.boundaries import Boundaries, smallest
+from smoothcert.bounds import Integers
+from smoothcert.sampling._shared import Sequential
 from smoothcert.sampling.spending import looks
 
 MOST = 10**9  # draws that are still counted when asking how many it takes

@@ -23,6 +23,8 @@ class Exhaustive:
     cap: int = 100_000
 
     alpha: ClassVar[float] = 0.0
+    radii: ClassVar[None] = None
+    counts_all: ClassVar[bool] = True
     follows_leader: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -41,7 +43,7 @@ class Exhaustive:
         return Evidence(label, (votes,), cases, votes[label] / cases, others / cases, self.alpha)
 
     def _cases(self, noise: Noise) -> int:
-        cases = getattr(noise, "cases", None)
+        cases = noise.cases
         if cases is None:
             raise OptionError(
                 "sampling exhaustive counts every case of a noise, which must be splitting; "
@@ -49,4 +51,4 @@ class Exhaustive:
             )
         if cases > self.cap:
             raise OptionError(f"cap of exhaustive must be at least {cases}, the cases of the noise; got {self.cap}")
-        return int(cases)
+        return cases

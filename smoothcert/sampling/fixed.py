@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from smoothcert.boundaries import Boundaries, smallest
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound
 from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
 from smoothcert.errors import OptionError
-from smoothcert.sampling._boundaries import Boundaries, smallest
-from smoothcert.sampling._reach import reach
+from smoothcert.sampling._shared import reach
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Fixed:
     n: int = 100_000
     alpha: float = 0.001
 
+    radii: ClassVar[None] = None
+    counts_all: ClassVar[bool] = False
     follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

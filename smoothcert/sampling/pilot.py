@@ -14,7 +14,7 @@ from typing import ClassVar
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound
 from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
 from smoothcert.errors import OptionError
-from smoothcert.sampling._reach import reach
+from smoothcert.sampling._shared import reach
 
 FEW_MISSES, MORE = 10, 10  # with fewer misses than this, ten times the pilot draws tell them apart
 STEP = 1.25  # numbers of draws that are considered are this far apart
@@ -29,6 +29,8 @@ class Pilot:
     pilot: int = 1000
     loss: float = 0.004  # of the largest provable radius that may be given away
 
+    radii: ClassVar[None] = None
+    counts_all: ClassVar[bool] = False
     follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

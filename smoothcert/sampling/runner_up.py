@@ -13,7 +13,7 @@ from typing import ClassVar
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, upper_bound
 from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
 from smoothcert.errors import OptionError
-from smoothcert.sampling._reach import reach
+from smoothcert.sampling._shared import reach
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class RunnerUp:
     n: int = 100_000
     alpha: float = 0.001
 
+    radii: ClassVar[None] = None
+    counts_all: ClassVar[bool] = False
     follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -13,10 +13,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from smoothcert.sampling._boundaries import Boundaries, Integers
+from smoothcert.boundaries import START, Boundaries
+from smoothcert.bounds import Integers
 from smoothcert.sampling._cache import cached
-from smoothcert.sampling._exact import START
-from smoothcert.sampling._sequential import Sequential
+from smoothcert.sampling._shared import Sequential
 
 GROWTH = 1.02  # looks are at least this far apart, in proportion
 # α spent after n of cap draws is α·(n/cap)^POWER. Any rising schedule is valid; this one was chosen for few draws on
@@ -61,7 +61,7 @@ def spend(p: float, level: float, size: Integers) -> Integers:
     state, spent = START, 0.0
     for j, draws in enumerate(np.diff(size, prepend=0).tolist()):
         state = state.after(draws, p)
-        left = float(allowance[j]) - SLACK - spent - state.dust
+        left = float(allowance[j]) - SLACK - spent - state.truncated_mass
         if left >= 0:
             tail = np.cumsum(state.mass[::-1])  # tail[i] = P(one of the i+1 highest counts)
             taken = int(np.searchsorted(tail, left, side="right"))

@@ -13,21 +13,23 @@ from typing import ClassVar
 
 import numpy as np
 
+from smoothcert.boundaries import Boundaries, smallest
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, upper_bound
 from smoothcert.contracts import Evidence, Noise, Source, Steps
 from smoothcert.errors import OptionError
-from smoothcert.sampling._boundaries import Boundaries, check_radii, follow, needs, smallest
+from smoothcert.sampling._shared import check_radii, follow, needs
 
 
 @dataclass(frozen=True)
 class Staged:
     """Defaults reach the radii of 100 000 draws in one look."""
 
-    radii: Sequence[float] = ()
+    radii: tuple[float, ...] = ()
     alpha: float = 0.001
     beta: float = 0.001
     stages: Sequence[int] = (100, 1_000, 10_000, 120_000)
 
+    counts_all: ClassVar[bool] = False
     follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

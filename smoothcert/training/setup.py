@@ -16,7 +16,7 @@ from smoothcert.architectures._normalise import BY_DATA
 from smoothcert.contracts import Objective
 from smoothcert.errors import DataError, OptionError, OutputError, RunError
 from smoothcert.files import write_whole, writing
-from smoothcert.noise import Stretched
+from smoothcert.noise import ScalableNoise
 from smoothcert.training import checkpoints
 from smoothcert.training.draws import filled
 from smoothcert.training.published import nearest
@@ -108,9 +108,9 @@ def require_noise(settings: Settings, objective: Objective, example: Tensor) -> 
             f"noise of {settings.objective} must be one of norm {' or '.join(norms)}; "
             f"got {settings.noise} ({noise.norm})"
         )
-    if settings.sigma_per_example and not isinstance(noise, Stretched):
+    if settings.sigma_per_example and not isinstance(noise, ScalableNoise):
         raise OptionError(f"noise of sigma_per_example must be gaussian or uniform; got {settings.noise}")
-    if not isinstance(noise, Stretched):  # it may ask for inputs on its grid
+    if not isinstance(noise, ScalableNoise):  # it may ask for inputs on its grid
         filled(noise, example.unsqueeze(0), 1, 0)
 
 

@@ -45,6 +45,24 @@ def test_a_noise_is_a_frozen_dataclass_of_plain_options(noise):
     assert noise.norm in ("l0", "l1", "l2", "linf")
 
 
+def test_a_noise_says_what_it_is(noise):
+    assert (noise.words == f"{noise.kind}, {noise.level}" and noise.kind.endswith("noise")) or noise.grid
+    assert noise.exact == (noise.from_table or noise.grid is not None)
+
+
+def test_draws_have_the_moments_that_the_noise_tells(noise):
+    rows, x = 4000, torch.full((3, 4, 4), 0.5)
+    known, drawn = noise.moments(x), filled(noise, rows).flatten(1).double().numpy()
+    if known.single:
+        drawn = drawn.mean(axis=1, keepdims=True)
+    off = (drawn - known.centre) / known.spread
+    # Means over all coordinates: six standard deviations of each, the fourth moment's own taken for at most 100.
+    numbers = off.size
+    assert abs(off.mean()) < 6 / numbers**0.5
+    assert abs((off**2).mean() - 1) < 6 * ((known.fourth.max() - 1) / numbers) ** 0.5
+    assert (off**4).mean() == pytest.approx(known.fourth.mean(), abs=6 * 10 / numbers**0.5)
+
+
 def test_draws_do_not_depend_on_batching(noise):
     whole = filled(noise, 100)
     assert bool(torch.isfinite(whole).all())
@@ -67,9 +85,9 @@ def test_radius_and_need_are_inverse_monotone_and_zero_at_one_half(noise):
         top = torch.tensor(p, dtype=torch.float64)
         radius = float(noise.radius(top, 1 - top, DIM))
         assert radius > last
-        assert noise.need(radius - step / 2, DIM) <= p <= noise.need(radius + step, DIM)
+        assert noise.p_needed(radius - step / 2, DIM) <= p <= noise.p_needed(radius + step, DIM)
         last = radius
-    assert noise.need(0.0, DIM) == pytest.approx(0.5)
+    assert noise.p_needed(0.0, DIM) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("scheme", sorted(set(catalog.names("sampling")) - {"exhaustive"}))

@@ -40,3 +40,21 @@ def test_a_trailing_number_is_the_first_option():
 def test_missing_options_are_named():
     with pytest.raises(OptionError, match="gaussian needs a value for sigma; got none"):
         catalog.build("noise", "gaussian")
+
+
+@pytest.mark.parametrize("name", catalog.names("sampling"))
+def test_every_sampling_says_what_it_asks(name):
+    part = catalog.find("sampling", name)[0]
+    tests_radii = "radii" in {field.name for field in dataclasses.fields(part)}
+    sampling = part(radii=[0.25, 0.5]) if tests_radii else part()
+    assert sampling.radii == ((0.25, 0.5) if tests_radii else None) and sampling.cap > 0
+    assert sampling.counts_all == (sampling.alpha == 0.0) == (name == "exhaustive")
+
+
+@pytest.mark.parametrize("name", catalog.names("procedures"))
+def test_every_procedure_says_what_it_answers(name):
+    procedure = catalog.build("procedures", name)
+    kind = "select" if name == "select" else "predict" if name.endswith("predict") else "certify"
+    assert (procedure.kind, procedure.test_class, procedure.labelled) == (kind, "guess", name != "select")
+    assert procedure.alpha == 0.001 and procedure.cap > 0
+    assert (procedure.sampling is not None) == (name in ("certify", "route"))

@@ -13,7 +13,7 @@ from scipy.stats import kstest
 
 from smoothcert import catalog
 from smoothcert.contracts import Stream
-from smoothcert.noise import Stretched
+from smoothcert.noise import ScalableNoise
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 import test_every_noise as contract
@@ -43,7 +43,7 @@ def test_its_draws_and_those_of_training_have_its_distribution(noise):
     out = torch.empty(2000, 25)
     noise.fill(out, torch.zeros(25), Stream(0, 0, "test"), 0)
     unit = noise.unit((50_000,), torch.Generator().manual_seed(0))
-    assert isinstance(noise, Stretched)
+    assert isinstance(noise, ScalableNoise)
     for drawn, sigma in ((out, SIGMA), (unit, 1.0)):
         assert kstest(drawn.flatten().double().numpy(), "laplace", args=(0, sigma / 2**0.5)).pvalue > 1e-3
 

@@ -13,8 +13,7 @@ from scipy.stats import chisquare
 
 from smoothcert.contracts import Stream
 from smoothcert.errors import OptionError
-from smoothcert.noise._regions import above, levels, needed
-from smoothcert.noise.discrete import MOST, WORD, Discrete
+from smoothcert.noise.discrete import MOST, WORD, Discrete, above, levels, needed
 
 HALF = Fraction(1, 2)
 # (stay, other, others): a = stay/(stay + others·other).
@@ -124,7 +123,7 @@ def test_floats_are_rounded_up():
 
 def test_radius_is_the_largest_whole_number_whose_need_is_below():
     noise = Discrete(keep=0.8, values=2)
-    limits = [noise.need(r, 784) for r in range(21)]
+    limits = [noise.p_needed(r, 784) for r in range(21)]
     assert limits == sorted(limits) and limits[0] == pytest.approx(0.5)
     assert limits[1:] == pytest.approx([float(needed(4, 1, 1, r)) for r in range(1, 21)], abs=1e-9)
     for r, limit in enumerate(limits):
@@ -136,7 +135,7 @@ def test_radius_is_the_largest_whole_number_whose_need_is_below():
 
 def test_a_radius_between_whole_numbers_needs_the_next_one():
     noise = Discrete(keep=0.8, values=2)
-    assert noise.need(0.1, 1) == noise.need(1, 1) and noise.need(MOST + 1, 1) == 1.0
+    assert noise.p_needed(0.1, 1) == noise.p_needed(1, 1) and noise.p_needed(MOST + 1, 1) == 1.0
 
 
 @pytest.mark.parametrize(("keep", "values"), [(0.8, 2), (0.2, 256), (0.5, 3), (1 / 3, 17), (0.999999, 2)])

@@ -67,7 +67,7 @@ def test_radius_is_the_half_space_radius():
     for r in (0.0, 0.01, 0.25, 1.0):
         p = torch.special.ndtr(torch.tensor(r / sigma, dtype=torch.float64))
         assert float(Gaussian(sigma).radius(p, 1 - p, 10)) == pytest.approx(r, abs=1e-12)
-        need = Gaussian(sigma).need(r, 10)
+        need = Gaussian(sigma).p_needed(r, 10)
         assert need >= float(p) and need == pytest.approx(float(p), rel=1e-14)
 
 

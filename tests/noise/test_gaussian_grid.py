@@ -90,7 +90,7 @@ def test_radius_is_that_of_gaussian_noise_less_the_error_of_the_sampler():
     assert 0 <= float((plain - sound).detach()) < 1e-11
     (slope,) = torch.autograd.grad(sound, p)
     assert float(slope) > 0
-    assert GaussianGrid(0.25).need(0.5, 3072) > Gaussian(0.25).need(0.5, 3072)
+    assert GaussianGrid(0.25).p_needed(0.5, 3072) > Gaussian(0.25).p_needed(0.5, 3072)
     certain = torch.tensor(1.0, dtype=torch.float64)
     assert math.isfinite(float(GaussianGrid(0.25).radius(certain, 1 - certain, 3072)))
 
@@ -108,7 +108,7 @@ def test_a_half_space_across_one_axis_attains_the_bound(sigma):
         steps = float(noise.radius(top, 1 - top, 1)) * q
         assert steps == pytest.approx(c + 0.5, abs=1e-9)
         assert 1 - lower_tail(0, sigma, q) > Decimal("0.5") > lower_tail(0, sigma, q)  # P(K ≤ 0) and P(K ≤ −1)
-        assert noise.need((c + 0.5) / q, 1) == pytest.approx(float(p), rel=1e-12)
+        assert noise.p_needed((c + 0.5) / q, 1) == pytest.approx(float(p), rel=1e-12)
 
 
 def test_a_classifier_that_reads_the_last_bits_betrays_float_noise_and_not_whole_numbers():

@@ -131,7 +131,7 @@ def test_a_bound_that_was_rounded_down_never_gains_a_step(cases):
 def test_need_is_what_a_radius_needs_and_no_step_more():
     noise = Splitting(lam=0.5)
     for steps in (0, 1, 10, 126):
-        p = torch.tensor(noise.need(steps / 255, 1), dtype=torch.float64)
+        p = torch.tensor(noise.p_needed(steps / 255, 1), dtype=torch.float64)
         assert float(noise.radius(p, 1 - p, 1)) == steps / 255
         assert float(p) == pytest.approx(0.5 + steps / 255, rel=1e-14)
 

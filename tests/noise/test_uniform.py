@@ -97,7 +97,7 @@ def test_a_half_space_across_one_axis_attains_the_bound():
     for r in (Fraction(0), Fraction(1, 8), Fraction(1, 2)):
         p = below([Fraction(1)], r)
         assert below([Fraction(1)], r - r) == HALF
-        assert noise.need(float(r), 3) == pytest.approx(float(p), rel=1e-14) and noise.need(float(r), 3) > p
+        assert noise.p_needed(float(r), 3) == pytest.approx(float(p), rel=1e-14) and noise.p_needed(float(r), 3) > p
         top = torch.tensor(float(p), dtype=torch.float64)
         assert float(noise.radius(top, 1 - top, 3)) == pytest.approx(float(r), abs=1e-15)
 
@@ -120,7 +120,7 @@ def test_radius_has_a_gradient():
 
 
 def test_a_radius_out_of_reach_needs_more_than_certainty():
-    assert Uniform(lam=0.5).need(0.6, 1) > 1.0
+    assert Uniform(lam=0.5).p_needed(0.6, 1) > 1.0
 
 
 def test_sigma_and_lam_are_two_names_for_one_width():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from smoothcert.boundaries import Boundaries, Verdict, profile
 from smoothcert.contracts import Answer, Source
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report import draw_plots
@@ -18,12 +19,11 @@ from smoothcert.report.expected import chain, curve, estimate, expected, logit
 from smoothcert.report.metrics import Share
 from smoothcert.report.scheme import Scheme, scheme
 from smoothcert.runs.rows import Record, Row
-from smoothcert.sampling._boundaries import Boundaries, Verdict, follow
-from smoothcert.sampling._exact import profile
+from smoothcert.sampling._shared import follow
 
 NOISE = {"name": "gaussian", "sigma": 0.25}
 STAGED = {"name": "staged", "radii": [0.25], "alpha": 0.05, "beta": 0.05, "stages": [100, 1_000]}
-P25, P50 = (Gaussian(0.25).need(radius, 0) for radius in (0.25, 0.5))  # Φ(1), Φ(2)
+P25, P50 = (Gaussian(0.25).p_needed(radius, 0) for radius in (0.25, 0.5))  # Φ(1), Φ(2)
 
 
 @pytest.fixture(autouse=True)

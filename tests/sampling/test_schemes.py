@@ -7,13 +7,13 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
+from smoothcert.boundaries import profile
 from smoothcert.bounds import lower_bound
 from smoothcert.contracts import ABSTAIN, Source
 from smoothcert.errors import OptionError
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.sampling import _cache
-from smoothcert.sampling._exact import profile
 from smoothcert.sampling.anytime import Anytime, log_mixture
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
@@ -51,7 +51,7 @@ def test_clear_inputs_are_decided_with_few_draws(answer, scheme):
 def test_wrong_certificates_are_as_rare_as_alpha(answer, scheme, against):
     """p just below what the radius needs: whoever certifies is wrong."""
     procedure = Certify(20, scheme((0.5,), 0.05, 0.05, cap=3000), against)
-    p = NOISE.need(0.5, 4) - 1e-6
+    p = NOISE.p_needed(0.5, 4) - 1e-6
     found = runs(answer, procedure, [p, 1 - p], 1500, truth=0)
     assert sum(not c.abstained for c in found) <= binom.ppf(1 - 1e-6, 1500, 0.05)
 
@@ -59,7 +59,7 @@ def test_wrong_certificates_are_as_rare_as_alpha(answer, scheme, against):
 def test_used_draws_are_those_the_exact_profile_expects(answer):
     scheme = Spending((0.5,), cap=20_000)
     for p in (0.8, 0.9, 0.99):
-        exact = profile(scheme.boundaries(NOISE.need(0.5, 4)), p)
+        exact = profile(scheme.boundaries(NOISE.p_needed(0.5, 4)), p)
         used = [c.evidence.draws for c in runs(answer, Certify(100, scheme), [p, 1 - p], 400)]
         assert np.mean(used) == pytest.approx(exact.draws, abs=5 * np.std(used) / 20 + 1e-9)
 
@@ -75,7 +75,7 @@ def test_a_curve_of_radii_proves_the_largest_it_can(answer, scheme):
 
 def test_one_alpha_covers_the_whole_curve(answer):
     """Between two radii: the smaller is proven almost always, the larger, wrongly, with probability ≤ alpha."""
-    p = NOISE.need(0.5, 4) - 1e-6
+    p = NOISE.p_needed(0.5, 4) - 1e-6
     found = runs(answer, Certify(20, Spending((0.1, 0.2, 0.5, 0.6), 0.05, 0.05, cap=3000)), [p, 1 - p], 1500)
     assert sum(c.radius >= 0.5 for c in found) <= binom.ppf(1 - 1e-6, 1500, 0.05)
     assert sum(c.radius >= 0.2 for c in found) > 1400

@@ -10,10 +10,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from smoothcert.boundaries import Boundaries, Crossings, leader_alpha, profile, smallest
 from smoothcert.bounds import lower_bound
-from smoothcert.sampling._boundaries import Boundaries, smallest
-from smoothcert.sampling._exact import profile
-from smoothcert.sampling._leader import Crossings, leader_level
 from smoothcert.sampling.anytime import Anytime
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending, looks
@@ -135,7 +133,7 @@ def test_large_windows_lose_next_to_nothing():
     p0 = float(ndtr(3.0))
     table = Spending((1.0,), 0.05).boundaries(p0)
     found = profile(table, p0)
-    assert found.dust < 1e-15
+    assert found.truncated_mass < 1e-15
     single = Boundaries(table.size[-1:], table.accept[-1:], table.size[-1:] + 1)
     assert profile(single, p0).certified == pytest.approx(binom.sf(table.accept[-1] - 1, 120_000, p0), rel=1e-9)
 
@@ -185,7 +183,7 @@ def crossing_of_any_class(table: Boundaries, p: tuple[float, float, float], coun
 )
 @pytest.mark.parametrize("p0", [0.5001, 0.55, 0.7, 0.9])
 def test_the_leader_is_wrong_at_most_alpha_for_any_distribution(scheme, p0):
-    table = scheme.boundaries(p0, leader_level(scheme, (p0,), p0))
+    table = scheme.boundaries(p0, leader_alpha(scheme, (p0,), p0))
     below = p0 * (1 - 1e-9)
     for first in np.linspace(1 / 3, below, 6):
         for share in (0.0, 0.2, 0.5):
@@ -207,5 +205,5 @@ def test_crossings_move_to_other_probabilities_exactly(p0):
 
 def test_the_leader_costs_little_where_one_half_is_far():
     scheme = Spending((1.0,), 0.001)
-    assert leader_level(scheme, (p0 := float(ndtr(0.25)),), p0) > 0.00099
-    assert leader_level(scheme, (0.5,), 0.5) == pytest.approx(0.0005)
+    assert leader_alpha(scheme, (p0 := float(ndtr(0.25)),), p0) > 0.00099
+    assert leader_alpha(scheme, (0.5,), 0.5) == pytest.approx(0.0005)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from smoothcert.contracts import Batch, Stream
-from smoothcert.noise import Stretched
+from smoothcert.noise import ScalableNoise
 from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
@@ -63,7 +63,7 @@ def test_added_noise_has_each_examples_level_and_a_slope(noise):
     x = torch.zeros(3, 2, 50, 50, requires_grad=True)
     copies = fresh(batch(noise, x, levels), 4)(x)
     # 20 000 values each: the deviation's own deviation is at most σ/√40 000 = 0.5 %, so 3 % is six of them.
-    assert isinstance(noise, Stretched) and torch.allclose(copies.std(dim=(0, 2, 3, 4)), levels, rtol=0.03)
+    assert isinstance(noise, ScalableNoise) and torch.allclose(copies.std(dim=(0, 2, 3, 4)), levels, rtol=0.03)
     copies.sum().backward()
     assert bool((x.grad == 4).all())
 
@@ -71,7 +71,7 @@ def test_added_noise_has_each_examples_level_and_a_slope(noise):
 @pytest.mark.parametrize("noise", OTHERS, ids=repr)
 def test_other_noises_have_no_slope(noise):
     x = whole(2, 1, 3, 3).requires_grad_()
-    assert not isinstance(noise, Stretched) and not fresh(batch(noise, x), 2)(x).requires_grad
+    assert not isinstance(noise, ScalableNoise) and not fresh(batch(noise, x), 2)(x).requires_grad
 
 
 def test_gaussian_noise_of_training_is_torchs_own_bit_for_bit():

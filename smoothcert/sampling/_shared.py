@@ -1,55 +1,19 @@
-"""A test of one probability as a table: how many hits certify, how many misses give up, look by look.
-
-Every scheme that certifies a radius known in advance is compiled into such a table before the first draw, so that one
-driver runs them all, one exact computation gives the error of each (`_exact.profile`), and a run costs two integer
-comparisons a look.
-"""
+"""What schemes share: refusals, the test along tables of boundaries, and the schemes that keep all their draws."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
+from smoothcert.boundaries import Boundaries, Verdict, leader_alpha
+from smoothcert.bounds import Integers, best_lower_bound, check_alpha, check_draws, fewest_draws
 from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
 from smoothcert.errors import OptionError
-
-Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-
-
-class Verdict(Enum):
-    """What a look decides."""
-
-    CERTIFY = "certify"
-    GIVE_UP = "give up"
-    CONTINUE = "continue"
-
-
-@dataclass(frozen=True, eq=False)
-class Boundaries:
-    """Is P(hit) ≥ p0? At look j with size[j] draws: certify at accept[j] hits, else give up at reject[j] misses.
-
-    size, accept, reject: int64 [looks]; a value above size[j] is never reached. `fresh`: every look counts new draws
-    only; otherwise all draws so far.
-    """
-
-    size: Integers
-    accept: Integers
-    reject: Integers
-    fresh: bool = False
-
-    @property
-    def draws(self) -> Integers:
-        """New draws for each look."""
-        return self.size if self.fresh else np.diff(self.size, prepend=0)
-
-    def verdict(self, look: int, hits: int) -> Verdict:
-        if hits >= self.accept[look]:
-            return Verdict.CERTIFY
-        return Verdict.GIVE_UP if self.size[look] - hits >= self.reject[look] else Verdict.CONTINUE
 
 
 def follow(
@@ -83,21 +47,8 @@ def _hits(votes: Integers, label: int | None) -> int:
     return int(votes.max() if label is None else votes[label])
 
 
-def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The smallest k of low…high with holds(k), which once true stays true; high + 1 if there is none."""
-    while low <= high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle - 1
-        else:
-            low = middle + 1
-    return low
-
-
 def check_radii(radii: Sequence[float], whose: str) -> tuple[float, ...]:
     """Radii are finite, not negative and rising; refused otherwise."""
-    import math
-
     values = tuple(radii)
     if not values:
         raise OptionError(f"{whose} certifies a radius known in advance; give --radius or --radii")
@@ -112,7 +63,7 @@ def needs(
     noise: Noise, radii: Sequence[float], dim: int, fewest: Callable[[float], int], cap: int, whose: str
 ) -> list[float]:
     """The probability each radius needs; refused where the cap could not show it even if every draw hit."""
-    found = [noise.need(radius, dim) for radius in radii]
+    found = [noise.p_needed(radius, dim) for radius in radii]
     for radius, p0 in zip(radii, found, strict=True):
         if p0 >= 1.0:
             raise OptionError(f"radii of {whose} must be within reach of the noise; got {radius:g}, which needs P = 1")
@@ -122,3 +73,60 @@ def needs(
                 "(raise the cap, or take a wider noise or a larger alpha)"
             )
     return found
+
+
+def reach(noise: Noise, draws: int, alpha: float, dim: int) -> str:
+    """σΦ⁻¹(α^{1/n}) for Gaussian noise, in words."""
+    import torch
+
+    best = torch.tensor(best_lower_bound(draws, alpha), dtype=torch.float64)
+    radius = float(noise.radius(best, 1 - best, dim))
+    return f"{draws} draws at alpha {alpha:g} can prove radii up to {radius:.3f}"
+
+
+@dataclass(frozen=True)
+class Sequential(ABC):
+    """Tests the radii, smallest first, with looks every `spacing` draws at first; a scheme adds its boundaries."""
+
+    radii: tuple[float, ...] = ()
+    alpha: float = 0.001
+    beta: float = 0.001
+    cap: int = 120_000
+    spacing: int = 100
+    counts_all: ClassVar[bool] = False
+    follows_leader: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radii", check_radii(self.radii, self._name))
+        check_alpha(self.alpha, self._name)
+        check_alpha(self.beta, self._name, "beta")
+        check_draws(self.cap, "cap", self._name)
+        check_draws(self.spacing, "spacing", self._name)
+        if self.spacing > 100:
+            raise OptionError(f"spacing of {self._name} must be at most 100; got {self.spacing}")
+
+    def check(self, noise: Noise, dim: int) -> str:
+        """Refuse radii that the cap cannot reach."""
+        self._needs(noise, dim)
+        return f"up to {self.cap} draws decide radius {', '.join(f'{r:g}' for r in self.radii)} at alpha {self.alpha:g}"
+
+    @abstractmethod
+    def boundaries(self, p0: float, alpha: float | None = None) -> Boundaries:
+        """The table for one probability; alpha may be lowered for a purpose of the caller."""
+
+    def fewest(self, p0: float) -> int:
+        """The fewest draws that can certify p0, if every one of them hits."""
+        return fewest_draws(p0, self.alpha)
+
+    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
+        wanted = tuple(self._needs(source.noise, dim))
+        levels = [leader_alpha(self, wanted, p0) if label is None else self.alpha for p0 in wanted]
+        tables = [(p0, self.boundaries(p0, level)) for p0, level in zip(wanted, levels, strict=True)]
+        return (yield from follow(source, label, tables, self.alpha, self.radii))
+
+    def _needs(self, noise: Noise, dim: int) -> list[float]:
+        return needs(noise, self.radii, dim, self.fewest, self.cap, self._name)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__.lower()
