@@ -122,6 +122,7 @@ VARYING = (
     (r"\d{4}-\d\d-\d\d(.)\d\d:\d\d(:\d\d)?", r"YYYY-MM-DD\1hh:mm"),
     (r"\b\d:\d\d:\d\d(\.\d+)?", "h:mm:ss"),
     (r"\b\d+\.\d+ m?s\b", r"#.# s"),
+    (r"(× \| )\d+\.\d+ ×", r"\1#.## ×"),  # saved time, after saved draws
     (r"(?m)^(python|machine|smoothcert|torch|numpy|scipy|onnxruntime|workers) \|.*$", r"\1 | VARIES"),
 )
 VARYING_KEYS = {"seconds", "time", "when", "versions", "workers", "threads"}
