@@ -52,3 +52,24 @@ def unknown(what: str, got: str, choices: Iterable[str]) -> OptionError:
     near = difflib.get_close_matches(got, choices, n=1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     return OptionError(f"{what} must be one of {', '.join(choices)}; got '{got}'{hint}")
+
+
+def reason(error: Exception) -> str:
+    """The first line of what another library's error says, or its kind where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+
+
+def require_count(whom: str, least: int = 1, **options: object) -> None:
+    """Options that count something must be whole numbers, not below the least."""
+    for name, value in options.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise OptionError(f"{name} of {whom} must be a whole number of at least {least}; got {value}")
+
+
+def require_number(whom: str, least: float = 0.0, **options: object) -> None:
+    """Options that measure something must be finite numbers, not below the least."""
+    import math
+
+    for name, value in options.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < least:
+            raise OptionError(f"{name} of {whom} must be a finite number of at least {least:g}; got {value}")

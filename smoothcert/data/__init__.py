@@ -8,23 +8,23 @@ index `start`, which is 0 there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from smoothcert.errors import DataError, OptionError, unknown
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
-    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+    from smoothcert.data._sets import Array as Array
+    from smoothcert.data._sets import DataSet
 
 _CHUNK = 512  # inputs turned into floats at a time while hashing: bounds memory, not results
 
 
-class Store(Protocol):
+class InputStore(Protocol):
     """Where the values of the selected inputs lie."""
 
     def take(self, positions: Array) -> Array:
@@ -41,7 +41,7 @@ class Inputs:
     labels: Array  # int64 [N]
     shape: tuple[int, ...]  # of one input, channels first
     classes: int | None  # None where the data do not say
-    store: Store
+    store: InputStore
 
     def __post_init__(self) -> None:
         if len(self.indices) == 0:
@@ -67,11 +67,10 @@ class Inputs:
 
     def chosen(self, positions: Array, labels: Array | None = None) -> Inputs:
         """The inputs at these positions, in this order, with other labels where they are given."""
-        kept = self.labels[positions] if labels is None else labels
-        classes = self.classes if labels is None else None
-        return Inputs(
-            self.name, self.split, self.indices[positions], kept, self.shape, classes, _Chosen(self.store, positions)
-        )
+        taken, store = self.indices[positions], _Chosen(self.store, positions)
+        if labels is None:
+            return replace(self, indices=taken, labels=self.labels[positions], store=store)
+        return replace(self, indices=taken, labels=labels, classes=None, store=store)
 
     @cached_property
     def digest(self) -> str:
@@ -93,7 +92,7 @@ class Inputs:
 class _Chosen:
     """Some positions of another store."""
 
-    store: Store
+    store: InputStore
     positions: Array
 
     def take(self, positions: Array) -> Array:
@@ -134,21 +133,18 @@ class Subset:
     def load(self) -> Inputs:
         """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
         from smoothcert import catalog
+        from smoothcert.data import _files
 
         path = Path(self.spec).expanduser()
         if self.spec in catalog.names("data"):
             self._refuse(range=self.value_range, image_size=self.image_size)
             return self._named()
         if path.suffix == ".npz":
-            from smoothcert.data import _npz
-
             self._refuse(image_size=self.image_size)
-            return _npz.load(path, self)
+            return _files.load_npz(path, self)
         if path.is_dir():
-            from smoothcert.data import _folder
-
             self._refuse(range=self.value_range)
-            return _folder.load(path, self)
+            return _files.load_folder(path, self)
         if path.exists() or len(path.parts) > 1:
             got = "another kind of file" if path.exists() else "no such file"
             raise DataError(
@@ -167,9 +163,9 @@ class Subset:
 
     def _named(self) -> Inputs:
         from smoothcert import catalog
-        from smoothcert.data._arrays import ArrayStore
+        from smoothcert.data._files import ArrayStore
 
-        part = catalog.build("data", self.spec)
+        part: DataSet = catalog.build("data", self.spec)
         if self.split not in part.sizes:
             raise unknown(f"split of {self.spec}", self.split, part.sizes)
         values, labels = part.load(self.split)

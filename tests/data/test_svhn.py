@@ -12,7 +12,7 @@ from scipy.io import savemat
 from smoothcert import data
 from smoothcert.cli.main import run
 from smoothcert.data import svhn
-from smoothcert.data._sources import SourceError
+from smoothcert.data._sets import SourceError
 from smoothcert.data.svhn import Svhn, parse
 from smoothcert.errors import DataError
 

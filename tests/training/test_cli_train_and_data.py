@@ -83,14 +83,14 @@ def test_data_list_and_get(smoothcert, tmp_path, monkeypatch):
 
 
 def test_get_without_any_source_is_one_line(smoothcert, tmp_path, monkeypatch):
-    from smoothcert.data import _sources
+    from smoothcert.data import _sets
 
     def offline(*arguments, **options):
         raise OSError("offline")
 
     monkeypatch.setenv("SMOOTHCERT_DATA", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_sources.urllib.request, "urlopen", offline)
+    monkeypatch.setattr(_sets.urllib.request, "urlopen", offline)
     for name in ("cifar10", "mnist", "fashion_mnist"):
         code, _, err = smoothcert("data", "get", name)
         assert code == 2 and f"{name} could not be fetched" in err and err.count("\n") == 1

@@ -1,0 +1,192 @@
+"""Data from files of the user's: an `.npz` of arrays x [N, ...] and y [N], or a folder of images by class.
+
+Folders have the ImageFolder layout, root/<split>/<class>/*.png|jpg|jpeg. ImageNet is read by its usual protocol
+(Cohen et al. 2019): shorter side to 256, centre crop 224, by image_size=224.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image
+
+from smoothcert.data import Inputs, Subset
+from smoothcert.data._sets import Array
+from smoothcert.errors import DataError, reason
+
+_ENDINGS = (".png", ".jpg", ".jpeg")
+_SPLITS = ("train", "test", "val")
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True)
+class ArrayStore:
+    """An array [N, *shape] whose values low…high stand for 0…1; kept as it is and turned into floats when taken."""
+
+    values: Array
+    low: float = 0.0
+    high: float = 1.0
+
+    def take(self, positions: Array) -> Array:
+        taken = self.values[positions]
+        if (self.low, self.high) == (0.0, 1.0):
+            return np.ascontiguousarray(taken, dtype=np.float32)
+        if taken.dtype == np.uint8:
+            # A table of 256 floats is much faster than dividing: a training set is looked up in each epoch.
+            table: Array = self._mapped(np.arange(256))
+            return np.take(table, np.ascontiguousarray(taken))
+        return self._mapped(taken)
+
+    def _mapped(self, values: Array) -> Array:
+        """In double precision, rounded once: k/255 is then the float32 nearest to it, as in the field's loaders."""
+        mapped = (values.astype(np.float64) - self.low) / (self.high - self.low)
+        return np.clip(mapped, 0.0, 1.0).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class FolderStore:
+    """Images on disk, each decoded when it is taken."""
+
+    paths: tuple[Path, ...]
+    image_size: int | None
+
+    def take(self, positions: Array) -> Array:
+        return np.stack([self._one(self.paths[int(position)]) for position in positions])
+
+    def _one(self, path: Path) -> Array:
+        image = _opened(path, lambda opened: opened.convert("RGB"))
+        if self.image_size is not None:
+            image = _centre(image, self.image_size)
+        pixels = np.asarray(image, dtype=np.uint8).transpose(2, 0, 1)
+        return (pixels / 255.0).astype(np.float32)
+
+
+def load_npz(path: Path, subset: Subset) -> Inputs:
+    """The selected inputs of the file. It holds one split, so `split` only names it."""
+    values, labels = _read(path)
+    _check_shapes(path, values, labels)
+    indices = subset.indices(len(values))
+    values, labels = values[indices], labels[indices]
+    least, most = int(labels.min()), int(labels.max())
+    if least < 0 or most > np.iinfo(np.int64).max:
+        raise DataError(f"y of '{path}' must be labels from 0 upwards; got {least if least < 0 else most}")
+    low, high = _scale(path, values, subset.value_range)
+    store = ArrayStore(values, low, high)
+    return Inputs(str(path), subset.split, indices, labels.astype(np.int64), values.shape[1:], None, store)
+
+
+def load_folder(root: Path, subset: Subset) -> Inputs:
+    """The selected images of a split; a class's number is its place among the sorted folder names."""
+    folder, image_size = _split_folder(root, subset.split), subset.image_size
+    classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if not classes:
+        raise DataError(f"folder '{folder}' must hold one folder for each class; got none")
+    found = [
+        (path, label)
+        for label, name in enumerate(classes)
+        for path in sorted(name.iterdir())
+        if path.suffix.lower() in _ENDINGS
+    ]
+    if not found:
+        raise DataError(f"class folders of '{folder}' must hold png or jpeg images; got none")
+    indices = subset.indices(len(found))
+    paths = tuple(found[index][0] for index in indices)
+    labels = np.array([found[index][1] for index in indices], dtype=np.int64)
+    shape = (3, image_size, image_size) if image_size is not None else _common_shape(paths)
+    return Inputs(str(root), subset.split, indices, labels, shape, len(classes), FolderStore(paths, image_size))
+
+
+def _read(path: Path) -> tuple[Array, Array]:
+    if not path.is_file():
+        raise DataError(f"data '{path}' must be an .npz file; got {'a folder' if path.is_dir() else 'no such file'}")
+    try:
+        # Pickles stay shut: a data file must not be able to run code.
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"data '{path}' must be an .npz archive with arrays x and y; got a single array")
+        with archive:
+            if not {"x", "y"} <= set(archive.files):
+                held = ", ".join(archive.files) or "nothing"
+                raise DataError(f"data '{path}' must hold arrays x and y; got {held}")
+            return archive["x"], archive["y"]
+    except (ValueError, EOFError, KeyError, OSError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"data '{path}' must be a sound .npz file of plain arrays; got: {reason(error)}") from error
+
+
+def _check_shapes(path: Path, values: Array, labels: Array) -> None:
+    if values.ndim < 2:
+        raise DataError(f"x of '{path}' must be an array [N, ...] of inputs; got shape {list(values.shape)}")
+    if len(values) == 0 or values.size == 0:
+        raise DataError(f"x of '{path}' must hold at least one input; got shape {list(values.shape)}")
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise DataError(f"y of '{path}' must be whole numbers [N]; got {labels.dtype} {list(labels.shape)}")
+    if len(values) != len(labels):
+        raise DataError(f"x and y of '{path}' must be equally long; got {len(values)} and {len(labels)}")
+
+
+def _scale(path: Path, values: Array, value_range: tuple[float, float] | None) -> tuple[float, float]:
+    """The values that stand for 0 and 1, after checking that no value lies outside of them."""
+    kind = values.dtype.kind
+    if value_range is None and values.dtype == np.uint8:
+        return 0.0, 255.0
+    if kind != "f" and not (value_range is not None and kind in "iu"):
+        raise DataError(f"x of '{path}' must be uint8 or float (other integers need --range lo,hi); got {values.dtype}")
+    if kind == "f" and not np.isfinite(values).all():
+        position = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise DataError(f"x of '{path}' must be finite; got NaN or infinity in selected input number {position}")
+    low, high = value_range or (0.0, 1.0)
+    least, most = float(values.min()), float(values.max())
+    if least < low or most > high:
+        advice = "; say what it is by --range lo,hi" if value_range is None else ""
+        raise DataError(f"x of '{path}' must lie in [{low:g}, {high:g}]; got {least:g} to {most:g}{advice}")
+    return low, high
+
+
+def _split_folder(root: Path, split: str) -> Path:
+    candidates = [split, "val"] if split == "test" else [split]
+    for name in candidates:
+        if (root / name).is_dir():
+            return root / name
+    others = [name for name in _SPLITS if (root / name).is_dir()]
+    if others:
+        raise DataError(f"folder '{root}' must hold the split {' or '.join(candidates)}; got {', '.join(others)}")
+    return root
+
+
+def _opened(path: Path, read: Callable[[Image.Image], _Read]) -> _Read:
+    """What is read from an image file, or the line that says why it cannot be."""
+    try:
+        with Image.open(path) as image:
+            return read(image)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"image '{path}' must be a readable png or jpeg; got: {reason(error)}") from error
+
+
+def _common_shape(paths: Sequence[Path]) -> tuple[int, int, int]:
+    """The size that all images share, from their headers alone."""
+    sizes: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        sizes.setdefault(_opened(path, lambda image: image.size), path)
+        if len(sizes) > 1:
+            (one, first), (two, second) = sizes.items()
+            raise DataError(
+                f"images must all have one size, or --image-size must say which; got {one[0]}×{one[1]} in "
+                f"'{first}' and {two[0]}×{two[1]} in '{second}'"
+            )
+    width, height = next(iter(sizes))
+    return 3, height, width
+
+
+def _centre(image: Image.Image, size: int) -> Image.Image:
+    """Shorter side to size·256/224, then the centre: 256 and 224 for ImageNet."""
+    width, height = image.size
+    target = size * 256 // 224
+    short = min(width, height)
+    width, height = int(target * width / short), int(target * height / short)
+    image = image.resize((width, height), Image.Resampling.BILINEAR)
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    return image.crop((left, top, left + size, top + size))
