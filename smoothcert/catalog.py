@@ -2,7 +2,9 @@
 
 A folder of the package is a catalogue. The file `noise/gaussian.py` holds the class `Gaussian`, so `--noise gaussian`
 finds it, and a new noise is one new file: nothing is registered anywhere. A trailing number belongs to the part:
-`resnet20` is `Resnet(depth=20)`. Files that begin with an underscore are not parts but what parts share.
+`resnet20` is `Resnet(depth=20)`. Files that begin with an underscore are not parts but what parts share. Where two
+folders have a file of one name, a class may add its folder's: `training/objectives/gaussian.py` holds
+`GaussianObjective`.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
     stem, number = _split(name)
     file = name if name in known else stem
     if file not in known:
-        raise unknown(folder.rsplit(".", 1)[-1].rstrip("s"), name, known)
+        raise unknown(_kind(folder), name, known)
     module = importlib.import_module(f"smoothcert.{folder}.{file}")
-    part: type[Any] = getattr(module, "".join(word.capitalize() for word in file.split("_")))
-    carried = {} if file == name else {dataclasses.fields(part)[0].name: number}
-    return part, carried
+    title, kind = "".join(word.capitalize() for word in file.split("_")), _kind(folder).capitalize()
+    part: type[Any] = getattr(module, title, None) or getattr(module, f"{title}{kind}")
+    if file == name:
+        return part, {}
+    first = next(field.name for field in dataclasses.fields(part) if not field.kw_only)
+    return part, {first: number}
 
 
 def build(folder: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
@@ -56,6 +61,11 @@ def build(folder: str, name: str, options: Mapping[str, Any] | None = None) -> A
     if missing:
         raise OptionError(f"{name} needs a value for {', '.join(missing)}; got none")
     return part(**given)
+
+
+def _kind(folder: str) -> str:
+    """What a part of the folder is called: an objective, an architecture."""
+    return folder.rsplit(".", 1)[-1].rstrip("s")
 
 
 def _split(name: str) -> tuple[str, int]:

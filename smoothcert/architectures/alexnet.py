@@ -1,35 +1,28 @@
 """AlexNet (Krizhevsky et al. 2012; layers of Krizhevsky 2014) fitted to 32×32 as the field does: one linear layer."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import nn
 
-from smoothcert.architectures._normalise import Normalise, checked, require_image, require_positive
-from smoothcert.architectures._start import start
+from smoothcert.architectures import Architecture, Normalise, start
+from smoothcert.errors import require_count
 
 
 @dataclass(frozen=True)
-class Alexnet:
+class Alexnet(Architecture):
     """Five convolutions and three poolings; `width` channels in the first, 64 in the published one (2,472,266)."""
 
+    smallest = 29
+
     width: int = 64
-    mean: Sequence[float] = (0.5,)
-    std: Sequence[float] = (0.5,)
 
     def __post_init__(self) -> None:
-        require_positive("alexnet", width=self.width)
-        mean, std = checked("alexnet", self.mean, self.std)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "std", std)
+        super().__post_init__()
+        require_count("alexnet", width=self.width)
 
-    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Inputs [batch, *shape] in [0,1] → scores [batch, classes]."""
-        require_positive("alexnet", classes=classes)
-        channels, height, width = require_image("alexnet", shape, least=29)
+    def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
+        channels, height, width = shape
         pixels = ((height + 3) // 4 // 8) * ((width + 3) // 4 // 8)  # a stride of 4, then three halvings
         one = self.width
         features = nn.Sequential(
@@ -47,12 +40,8 @@ class Alexnet:
             nn.ReLU(),
             nn.MaxPool2d(2),
         )
-        layers: OrderedDict[str, nn.Module] = OrderedDict(
-            normalise=Normalise(self.mean, self.std, shape),
-            features=features,
-            flatten=nn.Flatten(),
-            classifier=nn.Linear(4 * one * pixels, classes),
-        )
+        linear = nn.Linear(4 * one * pixels, classes)
+        layers = OrderedDict(normalise=normalise, features=features, flatten=nn.Flatten(), classifier=linear)
         network = nn.Sequential(layers)
         start(network)  # it has no batch norm: with torch's own weights signals all but vanish on their way
         return network

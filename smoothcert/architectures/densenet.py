@@ -5,9 +5,6 @@ Depth 100 with growth 12 has 769,162 parameters with 10 classes.
 Names of weights: conv1, dense{1-3}.{i}.{bn1,conv1,bn2,conv2}, trans{1-2}.{bn1,conv1}, bn, fc.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,34 +12,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothcert.architectures._normalise import Normalise, checked, require_image, require_positive
-from smoothcert.architectures._start import start
-from smoothcert.errors import OptionError
+from smoothcert.architectures import Architecture, Normalise, start
+from smoothcert.errors import OptionError, require_count
 
 
 @dataclass(frozen=True)
-class Densenet:
+class Densenet(Architecture):
     """`densenet100` is Densenet(depth=100); each layer adds `growth` channels."""
 
     depth: int = 100
     growth: int = 12
-    mean: Sequence[float] = (0.5,)
-    std: Sequence[float] = (0.5,)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.depth, int) or self.depth < 10 or self.depth % 6 != 4:
             raise OptionError(f"depth of densenet must be 6n+4 (10, 22, 40, 100, 190, …); got {self.depth}")
-        require_positive("densenet", growth=self.growth)
-        mean, std = checked("densenet", self.mean, self.std)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "std", std)
+        require_count("densenet", growth=self.growth)
 
-    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Inputs [batch, *shape] in [0,1] → scores [batch, classes]."""
-        require_positive("densenet", classes=classes)
-        channels, _, _ = require_image("densenet", shape, least=4)
-        layers = (self.depth - 4) // 6
-        return DenseNetwork(Normalise(self.mean, self.std, shape), channels, layers, self.growth, classes)
+    def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
+        return DenseNetwork(normalise, shape[0], (self.depth - 4) // 6, self.growth, classes)
 
 
 class DenseNetwork(nn.Module):
@@ -70,7 +58,7 @@ class DenseNetwork(nn.Module):
         return cast(Tensor, self.fc(x.mean(dim=(2, 3))))
 
 
-class Layer(nn.Module):
+class DenseLayer(nn.Module):
     """What came in with `growth` new channels behind it: [batch, before, h, w] → [batch, before + growth, h, w]."""
 
     def __init__(self, before: int, growth: int) -> None:
@@ -99,4 +87,4 @@ class Transition(nn.Module):
 
 
 def _dense(before: int, layers: int, growth: int) -> nn.Sequential:
-    return nn.Sequential(*(Layer(before + number * growth, growth) for number in range(layers)))
+    return nn.Sequential(*(DenseLayer(before + number * growth, growth) for number in range(layers)))

@@ -5,39 +5,35 @@ its input. Depth 17 and 64 channels are the paper's, 558,400 parameters in colou
 Names of weights are those of Salman's code: dncnn.{i}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
-from smoothcert.architectures._normalise import Normalise, checked, require_image, require_positive
-from smoothcert.architectures._start import start
-from smoothcert.errors import OptionError
+from smoothcert.architectures import Architecture, Normalise, start
+from smoothcert.errors import OptionError, require_count
 
 
 @dataclass(frozen=True)
-class Dncnn:
+class Dncnn(Architecture):
     """`dncnn17` is Dncnn(depth=17). Noise is predicted from the normalised image; the plain default is the paper's."""
+
+    denoises = True
+    smallest = 1
 
     depth: int = 17
     width: int = 64
-    mean: Sequence[float] = (0.0,)
-    std: Sequence[float] = (1.0,)
+    mean: Sequence[float] = field(default=(0.0,), kw_only=True)
+    std: Sequence[float] = field(default=(1.0,), kw_only=True)
 
     def __post_init__(self) -> None:
-        require_positive("dncnn", depth=self.depth, width=self.width)
+        super().__post_init__()
+        require_count("dncnn", depth=self.depth, width=self.width)
         if self.depth < 2:
             raise OptionError(f"depth of dncnn must be at least 2; got {self.depth}")
-        mean, std = checked("dncnn", self.mean, self.std)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "std", std)
 
-    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Noisy images [batch, *shape] → images of the same shape; a denoiser has no use for `classes`."""
-        channels, _, _ = require_image("dncnn", shape, least=1)
-        return Denoiser(Normalise(self.mean, self.std, shape), channels, self.depth, self.width)
+    def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
+        return Denoiser(normalise, shape[0], self.depth, self.width)
 
 
 class Denoiser(nn.Module):

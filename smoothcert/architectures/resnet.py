@@ -10,18 +10,13 @@ Images with a side below 64 pixels get the stem of the CIFAR networks, 3×3 with
 depth 18 with 10 classes. Weights have torchvision's names: conv1, bn1, layer{1-4}.{i}.{conv,bn}{1-3}, downsample, fc.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from smoothcert.architectures._normalise import Normalise, checked, require_image, require_positive
-from smoothcert.architectures._residual import Block, Bottleneck
-from smoothcert.architectures._start import start
+from smoothcert.architectures import Architecture, Normalise, start
 from smoothcert.errors import OptionError, unknown
 
 _SHORTCUTS = ("conv", "pad")
@@ -30,15 +25,14 @@ _SMALL = 64  # pixels: a shorter side would be all but gone after a stem that di
 
 
 @dataclass(frozen=True)
-class Resnet:
+class Resnet(Architecture):
     """`resnet20` is Resnet(depth=20)."""
 
     depth: int = 20
     shortcut: str = "conv"
-    mean: Sequence[float] = (0.5,)
-    std: Sequence[float] = (0.5,)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         known = isinstance(self.depth, int) and (self.depth in _BLOCKS or (self.depth >= 8 and self.depth % 6 == 2))
         if not known:
             raise OptionError(
@@ -48,18 +42,11 @@ class Resnet:
             raise unknown("shortcut of resnet", str(self.shortcut), _SHORTCUTS)
         if self.depth in _BLOCKS and self.shortcut != "conv":
             raise OptionError(f"shortcut of resnet{self.depth} must be conv; got {self.shortcut}")
-        mean, std = checked("resnet", self.mean, self.std)
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "std", std)
 
-    def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        """Inputs [batch, *shape] in [0,1] → scores [batch, classes]."""
-        require_positive("resnet", classes=classes)
-        channels, height, width = require_image("resnet", shape, least=4)
-        normalise = Normalise(self.mean, self.std, shape)
+    def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         if self.depth in _BLOCKS:
-            return FourStages(normalise, channels, self.depth, min(height, width) < _SMALL, classes)
-        return ResidualNetwork(normalise, channels, (self.depth - 2) // 6, self.shortcut, classes)
+            return FourStages(normalise, shape[0], self.depth, min(shape[1:]) < _SMALL, classes)
+        return ResidualNetwork(normalise, shape[0], (self.depth - 2) // 6, self.shortcut, classes)
 
 
 class ResidualNetwork(nn.Module):
@@ -105,9 +92,66 @@ class FourStages(nn.Module):
         return cast(Tensor, self.fc(x.mean(dim=(2, 3))))
 
 
+class ResidualBlock(nn.Module):
+    """Two convolutions beside a shortcut: [batch, before, h, w] → [batch, after, h/stride, w/stride]."""
+
+    def __init__(self, before: int, after: int, stride: int, shortcut: str) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, after, kernel_size=3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(after)
+        self.conv2 = nn.Conv2d(after, after, kernel_size=3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(after)
+        self.downsample: nn.Module = nn.Identity()
+        if before != after and shortcut == "conv":
+            self.downsample = _projection(before, after, stride)
+        elif before != after:
+            self.downsample = PadShortcut(before, after, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        return F.relu(out + self.downsample(x))
+
+
+class Bottleneck(nn.Module):
+    """Convolutions 1×1, 3×3, 1×1 beside a shortcut: [batch, before, h, w] → [batch, 4·inner, h/stride, w/stride].
+
+    The 3×3 convolution has the stride, as in torchvision; in the paper the first one has it.
+    """
+
+    def __init__(self, before: int, inner: int, stride: int) -> None:
+        super().__init__()
+        after = 4 * inner
+        self.conv1 = nn.Conv2d(before, inner, kernel_size=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, kernel_size=3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3 = nn.Conv2d(inner, after, kernel_size=1, bias=False)
+        self.bn3 = nn.BatchNorm2d(after)
+        self.downsample: nn.Module = nn.Identity() if before == after else _projection(before, after, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = F.relu(self.bn2(self.conv2(out)))
+        out = self.bn3(self.conv3(out))
+        return F.relu(out + self.downsample(x))
+
+
+class PadShortcut(nn.Module):
+    """The shortcut without parameters: every stride-th pixel, zeros in the new channels, half on either side."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.side = (after - before) // 2
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.side, self.side))
+
+
 def _stage(before: int, after: int, blocks: int, shortcut: str) -> nn.Sequential:
-    first = Block(before, after, 1 if before == after else 2, shortcut)
-    return nn.Sequential(first, *(Block(after, after, 1, shortcut) for _ in range(blocks - 1)))
+    first = ResidualBlock(before, after, 1 if before == after else 2, shortcut)
+    return nn.Sequential(first, *(ResidualBlock(after, after, 1, shortcut) for _ in range(blocks - 1)))
 
 
 def _wide_stage(width: int, blocks: int, first: bool) -> nn.Sequential:
@@ -118,3 +162,8 @@ def _narrow_stage(width: int, blocks: int, first: bool) -> nn.Sequential:
     """Bottlenecks from 64 channels, or from the twice `width` that the stage before ends in, to four times `width`."""
     opening = Bottleneck(width if first else 2 * width, width, 1 if first else 2)
     return nn.Sequential(opening, *(Bottleneck(4 * width, width, 1) for _ in range(blocks - 1)))
+
+
+def _projection(before: int, after: int, stride: int) -> nn.Sequential:
+    convolution = nn.Conv2d(before, after, kernel_size=1, stride=stride, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(after))

@@ -114,7 +114,7 @@ def _train(settings: Settings, out: Path, device: str) -> None:
 
 
 def _describe(settings: Settings) -> None:
-    from smoothcert.architectures._cost import cost
+    from smoothcert.architectures import cost
     from smoothcert.training import setup
 
     inputs, _ = setup.inputs(settings)

@@ -9,10 +9,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from smoothcert.architectures._normalise import BY_DATA
+from smoothcert.data.cifar10 import Cifar10
 from smoothcert.errors import ModelError
 from smoothcert.training.checkpoints import build, fill, load_pickle, read_tensors
 
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean and standard deviation of its channels, in [0,1]
 _OPTIONAL = ("num_batches_tracked", "normalise.mean", "normalise.std")  # others keep normalisation outside the weights
 
 
@@ -28,7 +29,7 @@ def read_legacy(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     if match[1] is None:
         return _imagenet(path, weights, str(saved["arch"]))
     named = {re.sub(r"^fc\.", "linear.", name): tensor for name, tensor in weights.items()}
-    return _resnet(path, named, BY_DATA["cifar10"], expected=int(match[2]))
+    return _resnet(path, named, Cifar10.normalisation, expected=int(match[2]))
 
 
 def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
@@ -54,7 +55,7 @@ def _inner(name: str) -> str:
 def _imagenet(path: Path, weights: Mapping[str, Tensor], arch: str) -> tuple[nn.Module, dict[str, Any]]:
     if "fc.weight" not in weights:
         raise ModelError(f"weights of '{path}' must be of an ImageNet resnet (conv1, layer1…4, fc); got other names")
-    mean, std = BY_DATA["imagenet"]
+    mean, std = IMAGENET
     config = {
         "arch": arch,
         "arch_options": {"mean": list(mean), "std": list(std)},

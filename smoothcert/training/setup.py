@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from smoothcert import __version__, catalog, data
-from smoothcert.architectures._normalise import BY_DATA
 from smoothcert.contracts import Objective
 from smoothcert.errors import DataError, OptionError, OutputError, RunError
 from smoothcert.files import write_whole, writing
 from smoothcert.noise import ScalableNoise
-from smoothcert.training import checkpoints
+from smoothcert.training import checkpoints, foreign
 from smoothcert.training.draws import filled
 from smoothcert.training.published import nearest
 from smoothcert.training.settings import Settings
@@ -160,7 +159,8 @@ def relabelled(training: data.Inputs, path: Path) -> data.Inputs:
 
 
 def _normalisation(name: str) -> dict[str, Any]:
-    if name not in BY_DATA:
+    """A data set's own; that of ImageNet for a folder of this name."""
+    if name not in (*catalog.names("data"), "imagenet"):
         return {}
-    mean, std = BY_DATA[name]
+    mean, std = foreign.IMAGENET if name == "imagenet" else catalog.find("data", name)[0].normalisation
     return {"mean": list(mean), "std": list(std)}

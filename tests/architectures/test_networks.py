@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from smoothcert import catalog, data
-from smoothcert.architectures._cost import cost
-from smoothcert.architectures._normalise import BY_DATA
+from smoothcert.architectures import cost
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.training.checkpoints import fill
 from smoothcert.training.foreign import read_bare
@@ -127,7 +126,7 @@ def test_both_shortcuts_work_at_odd_sizes():
 )
 def test_normalisation_is_the_first_thing_inside(name):
     shape = (3, 32, 32)
-    mean, std = BY_DATA["cifar10"]
+    mean, std = catalog.build("data", "cifar10").normalisation
     torch.manual_seed(0)
     inside = build(name, shape, mean=mean, std=std)
     torch.manual_seed(0)
@@ -143,7 +142,7 @@ def test_defaults_are_the_moments_of_the_training_split(name):
     if name != "digits" and not catalog.build("data", name).cached():
         pytest.skip(f"{name} is not cached")
     x = data.load(name, "train", skip=7).tensors()
-    mean, std = BY_DATA[name]
+    mean, std = catalog.build("data", name).normalisation
     assert torch.allclose(x.mean(dim=(0, 2, 3)), torch.tensor(mean), atol=0.01)
     # Cohen's CIFAR-10 deviations are means over images of the deviation within one, hence the tolerance.
     assert torch.allclose(x.std(dim=(0, 2, 3)), torch.tensor(std), atol=0.07 if name == "cifar10" else 0.01)

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from smoothcert import catalog
-from smoothcert.architectures._normalise import BY_DATA
+from smoothcert.data.cifar10 import Cifar10
 from smoothcert.errors import ModelError, OutputError
 from smoothcert.training import checkpoints, foreign
 
@@ -128,7 +128,7 @@ def cohen(network, prefix="1.", drop=("normalise", "num_batches_tracked"), arch=
 
 @pytest.mark.parametrize("prefix", ["1.", "1.module.", "module.1.", "module.", ""])
 def test_cohens_checkpoints_are_read(tmp_path, prefix):
-    mean, std = BY_DATA["cifar10"]
+    mean, std = Cifar10.normalisation
     network = make(mean=mean, std=std)
     path = tmp_path / "checkpoint.pth.tar"
     torch.save(cohen(network, prefix), path)
@@ -140,7 +140,7 @@ def test_cohens_checkpoints_are_read(tmp_path, prefix):
 
 
 def test_cohens_imagenet_checkpoints_are_read(tmp_path):
-    mean, std = BY_DATA["imagenet"]
+    mean, std = foreign.IMAGENET
     network = catalog.build("architectures", "resnet18", {"mean": mean, "std": std}).build((3, 224, 224), 12).eval()
     path = tmp_path / "checkpoint.pth.tar"
     torch.save(cohen(network, "1.module.", arch="resnet18"), path)
