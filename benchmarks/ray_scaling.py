@@ -64,7 +64,7 @@ def recipe_for(folder, draws):
     prepared = ready(load(folder / "model"), inputs.tensor(0), "onnxruntime", 1)
     procedure = Certify(100, Fixed(draws))
     question = Question(
-        str(folder / "model"), digest(folder / "model"), str(folder / "data.npz"), "test", 1, -1, inputs.digest,
+        str(folder / "model"), digest(folder / "model").hex, str(folder / "data.npz"), "test", 1, -1, inputs.digest,
         len(inputs), describe(Gaussian(0.25)), describe(procedure), 0, describe(procedure.sampling),
     )  # fmt: skip
     return Recipe(question, Means(64, prepared.engine, "benchmark", 1)), inputs, prepared.classifier

@@ -101,7 +101,7 @@ def outcome_of(found, column, procedure, noise, dim):
 
 def models_of(members, folders, own):
     """Every model as a composition of noted members."""
-    places = {digest(name): number for number, name in enumerate(members)}
+    places = {digest(name).hex: number for number, name in enumerate(members)}
     models = [Noted(own, number) for number in range(len(members))]
     for folder in folders:
         said = ensemble.read(Path(folder))
@@ -112,7 +112,8 @@ def models_of(members, folders, own):
 
 def recipe_of(model, inputs, options, noise, procedure):
     question = Question(
-        model=model, model_digest=digest(model), data=options.data, split="test", skip=options.skip, max=options.max,
+        model=model, model_digest=digest(model).hex, data=options.data, split="test", skip=options.skip,
+        max=options.max,
         data_digest=inputs.digest, inputs=len(inputs), noise=describe(noise), procedure=describe(procedure),
         seed=0, sampling=describe(procedure.sampling),
     )  # fmt: skip

@@ -28,7 +28,7 @@ def recipe_for(data: Path, predict: bool = False) -> tuple[Recipe, object]:
     inputs, _ = load_data(str(data)), resolve("islands:score")
     procedure = Predict(200, 0.05) if predict else Certify(50, Fixed(300, 0.05))
     question = Question(
-        "islands:score", digest("islands:score"), str(data), "test", 1, -1, inputs.digest, len(inputs),
+        "islands:score", digest("islands:score").hex, str(data), "test", 1, -1, inputs.digest, len(inputs),
         describe(Gaussian(0.02)), describe(procedure), 0, None if predict else describe(procedure.sampling),
         preparation=None if predict else describe(SEARCH),
     )  # fmt: skip

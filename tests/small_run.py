@@ -32,7 +32,7 @@ def recipe_for(data: Path, n: int = 500, alpha: float = 0.05, seed: int = 0, bat
     resolve("linear:score")
     procedure = Certify(50, Fixed(n, alpha))
     question = Question(
-        "linear:score", digest("linear:score"), str(data), "test", 1, -1, inputs.digest, len(inputs),
+        "linear:score", digest("linear:score").hex, str(data), "test", 1, -1, inputs.digest, len(inputs),
         describe(Gaussian(0.25)), describe(procedure), seed, describe(procedure.sampling),
     )  # fmt: skip
     return Recipe(question, Means(batch, "callable", "test")), inputs

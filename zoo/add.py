@@ -131,7 +131,7 @@ def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
     """The figures of a finished run of that very network."""
     record = read(run)
     found, question = figures(record, RADII), record.settings["question"]
-    if found.inputs != found.asked or question["model_digest"] != digest(name):
+    if found.inputs != found.asked or question["model_digest"] != digest(name).hex:
         sys.exit(
             f"run {run} must be a finished one of {name}; got another model, or {found.inputs} of {found.asked} inputs"
         )

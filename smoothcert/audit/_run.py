@@ -148,11 +148,11 @@ def _model(folder: Path, question: Question, model: str | None) -> tuple[Classif
     spec = model or (str(own) if bundle.is_bundle(own) else question.model)
     try:
         loaded = load(spec)
-        return loaded, digest(spec), ""
+        return loaded, digest(spec).hex, ""
     except ModelError as error:
         if not zoo.located(spec).exists():
             raise
-        return None, digest(spec), str(error)
+        return None, digest(spec).hex, str(error)
 
 
 def _absent(folder: Path) -> Classifier:

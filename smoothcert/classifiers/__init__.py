@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import zoo
-from smoothcert.classifiers import bundle, denoised, ensemble
+from smoothcert.classifiers import bundle, denoised, digests, ensemble
 from smoothcert.classifiers.composed import Composition, leaves, rebuilt
+from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.errors import ModelError, OptionError, unknown
 
 if TYPE_CHECKING:
@@ -193,9 +193,9 @@ def try_once(classifier: Classifier, example: Tensor) -> None:
         ) from error
 
 
-def digest(spec: str | Path) -> str:
+def digest(spec: str | Path) -> ModelDigest:
     """A hash of a model: weights and architecture, ONNX with its weights, a callable and its source, or members."""
-    path, name = zoo.located(spec), ""
+    path = zoo.located(spec)
     if ensemble.is_ensemble(path):
         return ensemble.read(path).digest
     if bundle.is_bundle(path):
@@ -203,20 +203,9 @@ def digest(spec: str | Path) -> str:
     if denoised.is_denoised(path):
         return denoised.read(path).digest
     if path.is_dir():
-        files = [path / "config.json", path / "weights.safetensors"]
-    elif path.suffix == ".onnx" and path.is_file():
+        return digests.of_files([path / "config.json", path / "weights.safetensors"])
+    if path.suffix == ".onnx" and path.is_file():
         from smoothcert.classifiers.onnx import parts
 
-        files = parts(path)
-    elif path.exists():
-        files = [path]
-    else:
-        from smoothcert.classifiers.function import source_file
-
-        file = source_file(str(spec))
-        files = [file] if file else []
-        name = str(spec).partition(":")[2] if file else str(spec)  # a file may hold several
-    total = hashlib.sha256(name.encode())
-    for file in files:
-        total.update(file.read_bytes())
-    return total.hexdigest()
+        return digests.of_files(parts(path))
+    return digests.of_files([path]) if path.exists() else digests.of_callable(str(spec))

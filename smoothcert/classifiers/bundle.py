@@ -10,7 +10,6 @@ A network that has changed is refused. The hash of a composition is of everythin
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import catalog
 from smoothcert.classifiers import ensemble
+from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.contracts import Classifier, Noise
 from smoothcert.errors import ModelError, OutputError, SmoothcertError
 from smoothcert.files import write_whole, writing
@@ -71,11 +71,11 @@ class Description:
     members: tuple[Member, ...]
 
     @property
-    def digest(self) -> str:
+    def digest(self) -> ModelDigest:
         """A hash of the function it is."""
         members = [[member.role, member.place.digest, member.noise] for member in self.members]
         what = {"procedure": self.procedure, "members": members}
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+        return ensemble.combined(what, [member.place for member in self.members])
 
 
 def is_bundle(path: Path) -> bool:
@@ -112,10 +112,7 @@ def read(folder: Path) -> Description:
         table = json.loads(path.read_bytes())
         if table["format"] != FORMAT:
             raise ModelError(f"format of '{path}' must be {FORMAT}; got {table['format']}")
-        members = tuple(
-            Member(str(m["role"]), ensemble.Member(str(m["place"]), str(m["digest"]), bool(m["path"])), m.get("noise"))
-            for m in table["members"]
-        )
+        members = tuple(Member(str(m["role"]), ensemble.member_of(m), m.get("noise")) for m in table["members"])
         return Description({**table["procedure"]}, members)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"'{path}' must be the description of a composition; it cannot be read ({error})") from error

@@ -12,7 +12,6 @@ A part that has changed is refused. The hash of the whole is of the vote and the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smoothcert.classifiers import ensemble
+from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.contracts import Classifier
 from smoothcert.errors import ModelError, OutputError, SmoothcertError
 from smoothcert.files import write_whole, writing
@@ -86,10 +86,10 @@ class Description:
     vote: ensemble.Part | None = None
 
     @property
-    def digest(self) -> str:
+    def digest(self) -> ModelDigest:
         """A hash of the function it is; where its parts lie is no part of that."""
         parts = {"denoisers": [part.digest for part in self.denoisers], "classifier": self.classifier.digest}
-        return hashlib.sha256(json.dumps({**parts, "vote": self.vote}, sort_keys=True).encode()).hexdigest()
+        return ensemble.combined({**parts, "vote": self.vote}, [*self.denoisers, self.classifier])
 
 
 def is_denoised(path: Path) -> bool:
@@ -110,10 +110,10 @@ def read(folder: Path) -> Description:
         table = json.loads(path.read_bytes())
         if table["format"] != FORMAT:
             raise ModelError(f"format of '{path}' must be {FORMAT}; got {table['format']}")
-        denoisers, vote = tuple(_member(part) for part in table["denoisers"]), table["vote"]
+        denoisers, vote = tuple(ensemble.member_of(part) for part in table["denoisers"]), table["vote"]
         if not denoisers or (vote is None) != (len(denoisers) == 1):
             raise ValueError(f"{len(denoisers)} denoisers and vote {vote}")
-        return Description(denoisers, _member(table["classifier"]), vote)
+        return Description(denoisers, ensemble.member_of(table["classifier"]), vote)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"'{path}' must describe a denoised classifier; it cannot be read ({error})") from error
 
@@ -150,7 +150,3 @@ def refuse_strangers(folder: Path) -> None:
     others = [path.name for path in folder.iterdir() if path.name != FILE] if folder.is_dir() else []
     if others:
         raise OutputError(f"out of a denoised classifier must be a new folder or one; got '{folder}' with {others[0]}")
-
-
-def _member(table: Any) -> ensemble.Member:
-    return ensemble.Member(str(table["place"]), str(table["digest"]), bool(table["path"]))

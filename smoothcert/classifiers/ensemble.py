@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from smoothcert import catalog, zoo
+from smoothcert.classifiers.digests import Covers, ModelDigest
 from smoothcert.contracts import Classifier
 from smoothcert.errors import ModelError, OutputError, SmoothcertError
 from smoothcert.files import write_whole, writing
@@ -37,6 +38,7 @@ class Member(NamedTuple):
     place: str
     digest: str
     path: bool  # whether the place is a path from the folder, or else a name
+    covers: Covers = "weights"  # what the hash covers
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,10 @@ class Description:
     holdout: Mapping[str, Any] | None = None
 
     @property
-    def digest(self) -> str:
+    def digest(self) -> ModelDigest:
         """A hash of the function it is; where its members lie and how they were chosen is no part of that."""
         what = {"members": [member.digest for member in self.members], "vote": self.vote, "asking": self.asking}
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+        return combined(what, self.members)
 
 
 def is_ensemble(path: Path) -> bool:
@@ -80,13 +82,25 @@ def read(folder: Path) -> Description:
         table = json.loads(path.read_bytes())
         if table["format"] != FORMAT:
             raise ModelError(f"format of '{path}' must be {FORMAT}; got {table['format']}")
-        members = tuple(Member(str(m["place"]), str(m["digest"]), bool(m["path"])) for m in table["members"])
+        members = tuple(member_of(m) for m in table["members"])
         rest = {key: table.get(key) for key in ("asking", "holdout")}
         if (used := rest["holdout"]) and len(used["indices"].split()) != len(used["marks"].split()):
             raise ValueError("indices and marks of holdout differ in number")
         return Description(members, table["vote"], order=table["order"], facts=table["facts"], **rest)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"'{path}' must be the description of an ensemble; it cannot be read ({error})") from error
+
+
+def member_of(table: Mapping[str, Any]) -> Member:
+    """A member as a file says it."""
+    covers: Covers = "source" if table.get("covers") == "source" else "weights"
+    return Member(str(table["place"]), str(table["digest"]), bool(table["path"]), covers)
+
+
+def combined(what: Any, members: Sequence[Member]) -> ModelDigest:
+    """The digest of a model of several, from all that decides what it is."""
+    covers: Covers = "source" if any(member.covers == "source" for member in members) else "weights"
+    return ModelDigest(hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest(), covers)
 
 
 def load(folder: Path) -> Classifier:
@@ -110,10 +124,10 @@ def load_member(folder: Path, member: Member) -> Classifier:
     if member.path and not Path(spec).exists():
         raise ModelError(f"member {spec} of '{folder}' must exist; got no such file or folder")
     if member.path:  # before it is loaded: a folder that contains itself would never end
-        _refuse_changed(folder, member, digest(spec))
+        _refuse_changed(folder, member, digest(spec).hex)
     loaded = load_model(spec)
     if not member.path:
-        _refuse_changed(folder, member, digest(spec))
+        _refuse_changed(folder, member, digest(spec).hex)
     return loaded
 
 
@@ -127,8 +141,8 @@ def described(folder: Path, spec: str) -> Member:
     from smoothcert.classifiers import digest
 
     if not Path(spec).exists():
-        return Member(spec, digest(spec), path=False)
-    return Member(os.path.relpath(Path(spec).resolve(), folder.resolve()), digest(spec), path=True)
+        return Member(spec, digest(spec).hex, False, digest(spec).covers)
+    return Member(os.path.relpath(Path(spec).resolve(), folder.resolve()), digest(spec).hex, True, digest(spec).covers)
 
 
 def write(folder: Path, description: Description) -> None:

@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smoothcert.errors import ModelError
@@ -51,9 +50,3 @@ def resolve(spec: str) -> Any:
     if not callable(target):
         raise ModelError(f"model must name a callable; '{spec}' is of type {type(target).__name__}")
     return target
-
-
-def source_file(spec: str) -> Path | None:
-    """The file a callable is defined in, as far as Python can tell."""
-    file = getattr(sys.modules.get(spec.partition(":")[0]), "__file__", None)
-    return Path(file) if file else None

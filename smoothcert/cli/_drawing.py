@@ -85,7 +85,7 @@ class Drawing(NamedTuple):
         sampling = getattr(procedure, "sampling", None)
         return Question(
             model=place(model),
-            model_digest=digest(model),
+            model_digest=digest(model).hex,
             data=place(self.data) if self.data != inputs.name else self.data,
             split=self.split,
             skip=self.skip,

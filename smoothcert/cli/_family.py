@@ -136,7 +136,7 @@ def _is_there(record: Record) -> bool:
 
     question = record.settings["question"]
     try:
-        return not _is_ensemble(record) and digest(question["model"]) == question["model_digest"]
+        return not _is_ensemble(record) and digest(question["model"]).hex == question["model_digest"]
     except ModelError:
         return False
 

@@ -93,7 +93,7 @@ def check(path: Path, model: str | None, again: bool, as_json: bool = False) -> 
     loaded = load(spec)
     with bar(f"verify {path.name}", "draws") as update:
         classifier = loaded if found.x is None else ready(loaded, found.x).classifier
-        findings = certificate.check(found, classifier, digest(spec), again, update)
+        findings = certificate.check(found, classifier, digest(spec).hex, again, update)
     if as_json:
         _json.say({"certificate": str(path), "index": found.row.index, **found.answer, **asdict(findings)})
     else:

@@ -37,7 +37,7 @@ def create(
     except ValueError as error:
         raise OptionError(f"--shape must be whole numbers with commas between, as in 3,32,32; got '{shape}'") from error
     load(model)  # a memory for what is no classifier would be refused by everybody
-    Memory.create(file, digest(model), cast(Any, norm), sizes).close()  # what is no norm is refused there
+    Memory.create(file, digest(model).hex, cast(Any, norm), sizes).close()  # what is no norm is refused there
     typer.echo(f"{file} is an empty memory for {model}, {norm}, inputs {sizes}")
 
 

@@ -50,7 +50,7 @@ def command(
     own = run / MODEL  # a composition is kept inside its run, and moves with it
     spec = model or (str(own) if is_bundle(own) else question.model)
     loaded = load(spec)
-    problems = check_files(question, inputs, digest(spec))
+    problems = check_files(question, inputs, digest(spec).hex)
     with bar(f"verify {run.name}", "draws") as update:
         classifier = ready(loaded, inputs.tensor(0)).classifier
         findings = verify(run, inputs, classifier, redraw, seed, update, memory)

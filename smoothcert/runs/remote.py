@@ -71,7 +71,7 @@ class Station:
 
         question, engine = self.recipe.question, self.recipe.means.engine
         loaded = load(question.model)
-        if digest(question.model) != question.model_digest:
+        if digest(question.model).hex != question.model_digest:
             raise ModelError(f"model {question.model} must be the driver's; its hash differs")
         # The driver has chosen the engine: two of them may differ in the last bits of a score.
         chosen = "auto" if engine == "callable" else engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 
 import pytest
 import torch
@@ -187,9 +188,9 @@ def test_weights_beside_an_onnx_file_are_part_of_the_model(tmp_path):
     assert digest(path) != before
     alone = tmp_path / "alone.onnx"
     torch.onnx.export(network, (torch.rand(2, 1, 4, 4),), str(alone), dynamo=True, external_data=False, verbose=False)
-    assert digest(alone) == hashlib.sha256(alone.read_bytes()).hexdigest()
+    assert digest(alone).hex == hashlib.sha256(alone.read_bytes()).hexdigest()
     alone.write_bytes(alone.read_bytes()[:-7] + b"location")
-    assert digest(alone) == hashlib.sha256(alone.read_bytes()).hexdigest()  # damaged: it has a hash like any file
+    assert digest(alone).hex == hashlib.sha256(alone.read_bytes()).hexdigest()  # damaged: it has a hash like any file
 
 
 def test_callables_of_one_file_are_different_models():
@@ -197,3 +198,77 @@ def test_callables_of_one_file_are_different_models():
     for spec in specs:
         load(spec)
     assert len({digest(spec) for spec in specs}) == 4
+
+
+NETWORK_FILE = """
+import functools, torch
+from torch import nn
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.register_buffer("shift", torch.zeros(2), persistent=False)
+    def forward(self, x):
+        return self.layer(x.flatten(1)) + self.shift
+
+class Holder:
+    def __init__(self, network):
+        self.network = network
+    def score(self, x):
+        return self.network(x)
+    __call__ = score
+
+net = Small().eval()
+net.load_state_dict(torch.load("w.pt", weights_only=True))
+method, holder, partial = net.forward, Holder(net), functools.partial(net)
+held = holder.score
+def named(x):
+    return net(x)
+def plain(x):
+    return torch.stack([x.sum(1), -x.sum(1)], dim=1)
+"""
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """A module whose weights lie in w.pt; called, it is imported afresh with other weights."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "outside_net.py").write_text(NETWORK_FILE)
+
+    def again(value: float) -> None:
+        torch.save({"layer.weight": torch.full((2, 4), value), "layer.bias": torch.zeros(2)}, "w.pt")
+        sys.modules.pop("outside_net", None)
+
+    yield again
+    sys.modules.pop("outside_net", None)
+
+
+@pytest.mark.parametrize("name", ["net", "method", "holder", "held", "partial", "named"])
+def test_weights_outside_a_callables_source_are_part_of_the_model(name, outside):
+    found = []
+    for value in (1.0, 2.0, 1.0):
+        outside(value)
+        load(f"outside_net:{name}")
+        found.append(digest(f"outside_net:{name}"))
+    assert found[0] == found[2] != found[1]
+    assert found[0].covers == ("source" if name == "named" else "weights")
+
+
+def test_buffers_that_no_state_holds_are_part_of_the_model(outside):
+    outside(1.0)
+    network = load("outside_net:net").network
+    before = digest("outside_net:net")
+    network.shift += 1
+    assert digest("outside_net:net") != before
+
+
+def test_a_digest_says_what_it_covers(outside, tmp_path):
+    outside(1.0)
+    load("outside_net:plain")
+    assert digest("outside_net:plain").covers == digest("linear:score").covers == "source"
+    path = tmp_path / "net.onnx"
+    torch.onnx.export(small(), (torch.rand(2, 1, 4, 4),), str(path), dynamo=True, external_data=False, verbose=False)
+    assert digest(path).covers == digest("cifar10-resnet8-gaussian-0").covers == "weights"
+    found = digest("linear:score")
+    assert len(found.hex) == 64 and str(found) == found.hex

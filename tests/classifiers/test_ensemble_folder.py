@@ -115,7 +115,7 @@ def test_the_hash_is_of_the_function(tmp_path):
 
 def test_a_folder_that_contains_itself_ends(tmp_path):
     folder = write(tmp_path / "e", ["lines:a"])
-    members = (Member(".", digest(folder), path=True),)
+    members = (Member(".", digest(folder).hex, path=True),)
     ensemble.write(folder, Description(members, {"name": "soft_vote"}))
     with pytest.raises(ModelError, match="its hash differs"):
         load(folder)

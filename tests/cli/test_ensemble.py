@@ -108,7 +108,7 @@ def test_resumed_by_the_rows_and_the_count(place):
 
     def carry(folder, watcher=None):
         recipe, _ = small_run.recipe_for(place / "data.npz", n=300)
-        settings = {"model": "ens", "model_digest": digest("ens"), "skip": 20}
+        settings = {"model": "ens", "model_digest": digest("ens").hex, "skip": 20}
         question = dataclasses.replace(recipe.question, **settings, data_digest=inputs.digest, inputs=len(inputs))
         classifier = ready(load("ens"), inputs.tensor(0)).classifier
         carry_out(dataclasses.replace(recipe, question=question), place / folder, inputs, classifier, watcher)

@@ -81,7 +81,7 @@ def slow(tmp_path, monkeypatch):
 def make(folder, run, model, cluster=None, watcher=None, data="data.npz"):
     recipe, inputs = small_run.recipe_for(folder / data, n=DRAWS)
     classifier = load(model)
-    question = dataclasses.replace(recipe.question, model=model, model_digest=digest(model))
+    question = dataclasses.replace(recipe.question, model=model, model_digest=digest(model).hex)
     carry_out(dataclasses.replace(recipe, question=question), folder / run, inputs, classifier, watcher, cluster)
     return [dataclasses.replace(row, seconds=None) for row in read(folder / run).rows]
 

@@ -42,7 +42,7 @@ def checked(tmp_path: Path):
         path = tmp_path / "c.json"
         path.write_text(json.dumps(table))
         used = classifier or load("linear:score")
-        return check(read_document(path), used, model or digest("linear:score"), again).problems
+        return check(read_document(path), used, model or digest("linear:score").hex, again).problems
 
     return problems
 
@@ -61,7 +61,7 @@ def test_the_document_says_what_the_run_says(place: Path, made: dict[str, Any]) 
 def test_an_honest_document_is_as_stated(made: dict[str, Any], checked, tmp_path: Path) -> None:
     assert checked(made) == []
     found = read_document(tmp_path / "c.json")
-    findings = check(found, load("linear:score"), digest("linear:score"))
+    findings = check(found, load("linear:score"), digest("linear:score").hex)
     assert (findings.redrawn, findings.votes) == (1, 550)  # 50 that choose, 500 that test
 
 
@@ -118,7 +118,7 @@ def test_without_its_values_it_is_recomputed_only(place: Path, checked, tmp_path
     short, _, _ = document(place / "run", INDEX, inputs, values=False)
     assert "values" not in short["input"]
     assert checked(short) == []
-    findings = check(read_document(tmp_path / "c.json"), load("linear:score"), digest("linear:score"))
+    findings = check(read_document(tmp_path / "c.json"), load("linear:score"), digest("linear:score").hex)
     assert findings.redrawn == 0
 
 

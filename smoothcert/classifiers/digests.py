@@ -1,0 +1,98 @@
+"""What a model is, as a hash: files, the source of a callable, the weights of the networks that it holds."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Covers = Literal["weights", "source"]
+
+
+@dataclass(frozen=True)
+class ModelDigest:
+    """A hash of a model, and what it covers.
+
+    weights: all that decides the scores. source: the file of a callable, and the networks it names; whatever else it
+    loads can be replaced without the hash changing.
+    """
+
+    hex: str
+    covers: Covers
+
+    def __str__(self) -> str:
+        return self.hex
+
+
+def of_files(files: Iterable[Path], covers: Covers = "weights", name: str = "") -> ModelDigest:
+    """A hash of the files' contents."""
+    total = hashlib.sha256(name.encode())
+    for file in files:
+        total.update(file.read_bytes())
+    return ModelDigest(total.hexdigest(), covers)
+
+
+def of_callable(spec: str) -> ModelDigest:
+    """A hash of `package.module:callable`: its name and source, and the state of the networks that it holds.
+
+    Nothing is imported for it: what has not been loaded is known by its name alone.
+    """
+    module_name, _, attribute = spec.partition(":")
+    module = sys.modules.get(module_name)
+    file = getattr(module, "__file__", None)
+    target: Any = functools.reduce(lambda found, part: getattr(found, part, None), attribute.split("."), module)
+    inside, named = _held(target), _named(target)
+    covers: Covers = "weights" if inside else "source"
+    states = "".join(state_digest(network) for network in [*inside, *named])
+    name = attribute if file else spec  # a file may hold several
+    return of_files([Path(file)] if file else [], covers, name + states)
+
+
+def state_digest(network: nn.Module) -> str:
+    """A hash of every parameter and buffer of a network: names, shapes, types and values."""
+    import torch
+
+    total = hashlib.sha256()
+    for name, value in {**network.state_dict(), **dict(network.named_buffers())}.items():
+        if isinstance(value, torch.Tensor):
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            total.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+            total.update(flat.view(torch.uint8).numpy().data)
+        else:
+            total.update(f"{name} {value!r}".encode())
+    return total.hexdigest()
+
+
+def _held(target: Any) -> list[nn.Module]:
+    """The networks that a callable is, is a method of, or holds as attributes; none in a plain function."""
+    from torch import nn
+
+    if isinstance(target, nn.Module):
+        return [target]
+    if isinstance(target, functools.partial):
+        return [one for part in (target.func, *target.args, *target.keywords.values()) for one in _held(part)]
+    owner = getattr(target, "__self__", None) or target
+    if owner is not target:
+        return _held(owner)
+    if isinstance(owner, type) or hasattr(owner, "__code__"):
+        return []
+    return [value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, nn.Module)]
+
+
+def _named(target: Any) -> Iterator[nn.Module]:
+    """The networks that a plain function names: globals of its module, and what it closes over."""
+    from torch import nn
+
+    code = getattr(target, "__code__", None)
+    if code is None:
+        return
+    around = [target.__globals__.get(name) for name in code.co_names]
+    inner = [cell.cell_contents for cell in target.__closure__ or () if cell.cell_contents is not None]
+    yield from (value for value in (*around, *inner) if isinstance(value, nn.Module))
