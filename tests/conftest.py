@@ -1,4 +1,4 @@
-"""What many tests share: a fake engine with known probabilities, linear classifiers, and small real runs."""
+"""What many tests share: draws answered from known probabilities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -19,14 +18,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 @pytest.fixture
 def answer():
     """Run a procedure's steps on draws from known class probabilities, without a network."""
+    from smoothcert.testing import answer
 
-    def run(steps, probabilities, rng):
-        draw = next(steps)
-        while True:
-            counts = rng.multinomial(draw.draws, probabilities)[None, :].astype(np.int64)
-            try:
-                draw = steps.send(counts)
-            except StopIteration as end:
-                return end.value
-
-    return run
+    return answer

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import torch
 
-WEIGHT = torch.tensor([3.0, -2.0, 1.0, 0.5])
-BIAS = -0.9
+from smoothcert.testing import LinearClassifier
 
-
-def margin(x: torch.Tensor) -> torch.Tensor:
-    return (x.double() @ WEIGHT.double() + BIAS) / WEIGHT.double().norm()
+SCORE = LinearClassifier((3.0, -2.0, 1.0, 0.5), -0.9)
+WEIGHT, BIAS, margin = torch.tensor(SCORE.weight), SCORE.bias, SCORE.margin
 
 
 def score(x: torch.Tensor) -> torch.Tensor:
-    side = x @ WEIGHT + BIAS
-    return torch.stack([-side, side], dim=1)
+    return SCORE(x)
 
 
 def three(x: torch.Tensor) -> torch.Tensor:

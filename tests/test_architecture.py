@@ -87,6 +87,7 @@ ALLOWED = {
         "sampling",
     },
     "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
+    "testing": {"contracts", "procedures", "smoothed"},
     "compositions": {"classifiers", "contracts", "errors", "procedures", "recipe", "sampling", "smoothed"},
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,9 +13,7 @@ from scipy.stats import kstest
 from smoothcert import catalog
 from smoothcert.contracts import Stream
 from smoothcert.noise import ScalableNoise
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
-import test_every_noise as contract
+from smoothcert.testing import check_noise
 
 SIGMA = 0.5
 
@@ -32,11 +29,7 @@ def noise(tmp_path, monkeypatch):
 
 
 def test_it_keeps_the_contract(noise):
-    contract.test_a_noise_is_a_frozen_dataclass_of_plain_options(noise)
-    contract.test_draws_do_not_depend_on_batching(noise)
-    contract.test_draws_differ_between_draws_inputs_purposes_and_seeds(noise)
-    contract.test_radius_and_need_are_inverse_monotone_and_zero_at_one_half(noise)
-    contract.test_certify_and_predict_work_with_it(noise)
+    check_noise(noise)
 
 
 def test_its_draws_and_those_of_training_have_its_distribution(noise):

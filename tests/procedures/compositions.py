@@ -10,6 +10,7 @@ from smoothcert.ballots import BINS
 from smoothcert.classifiers.bundle import Bundle
 from smoothcert.contracts import Source
 from smoothcert.noise.gaussian import Gaussian
+from smoothcert.testing import answer
 
 SIGMA = 0.5
 NOISE = Gaussian(SIGMA)
@@ -25,15 +26,15 @@ def source(*roles, sigmas=None):
 
 def played(steps, answers):
     """Run steps on answers; the result and the draws that were asked. An answer may be a function of the draw."""
-    draw, asked = next(steps), []
-    while True:
+    asked = []
+
+    def counted(draw):
         asked.append((draw.purpose, draw.draws))
         counts = np.asarray(answers(draw), dtype=np.int64)
         assert (counts.sum(axis=1) == draw.draws).all()
-        try:
-            draw = steps.send(counts)
-        except StopIteration as end:
-            return end.value, asked
+        return counts
+
+    return answer(steps, counted), asked
 
 
 def two_columns(classes, hits):

@@ -14,6 +14,7 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.testing import check_error_rate, check_procedure
 
 SOURCE = Source(lambda x: x, Gaussian(0.5))
 
@@ -33,16 +34,11 @@ def test_error_of_predict_is_at_most_alpha_exactly_at_a_tie(n):
     assert sum(binom.pmf(k, n, 0.5) for k in range(n + 1) if tie_p_value(k, n - k) <= alpha) <= alpha
 
 
-def test_certify_on_known_probabilities(answer):
-    rng = np.random.default_rng(0)
-    procedure = Certify(20, Fixed(500, 0.05))
-    p = np.array([0.62, 0.3, 0.08])
+def test_certify_on_known_probabilities():
+    procedure, p = Certify(20, Fixed(500, 0.05)), [0.62, 0.3, 0.08]
     true = 0.5 * ndtri(0.62)
-    certificates = [answer(procedure(SOURCE, 4), p, rng) for _ in range(3000)]
-    certified = [c for c in certificates if not c.abstained]
-    wrong = [c for c in certified if c.label != 0 or c.radius >= true]
-    # At most alpha, tested at one in a million.
-    assert len(wrong) <= binom.ppf(1 - 1e-6, 3000, 0.05)
+    check_procedure(procedure, SOURCE, p, 4)
+    certified = [c for c in check_error_rate(procedure, SOURCE, p, true, inputs=3000, dim=4) if not c.abstained]
     assert len(certified) > 2500
     assert all(c.alpha == 0.05 and c.norm == "l2" and c.guarantee == "smoothing" for c in certified)
 
@@ -67,6 +63,7 @@ def test_a_class_below_one_half_is_an_abstention(answer):
 
 def test_predict_follows_the_test(answer):
     rng = np.random.default_rng(0)
+    assert check_procedure(Predict(1000), SOURCE, [0.1, 0.9], 4).label == 1
     assert answer(Predict(1000)(SOURCE, 4), [0.1, 0.9], rng).label == 1
     ties = [answer(Predict(100, 0.05)(SOURCE, 4), [0.5, 0.5], rng).label for _ in range(2000)]
     assert sum(label != ABSTAIN for label in ties) <= binom.ppf(1 - 1e-6, 2000, 0.05)

@@ -19,6 +19,7 @@ from smoothcert.procedures.route_predict import RoutePredict
 from smoothcert.sampling.exhaustive import Exhaustive
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
+from smoothcert.testing import check_procedure
 
 N0, N, ALPHA = 10, 200, 0.02
 SIGMAS = {"branch 0": 0.25, "branch 1": 1.0, "select": 0.5}
@@ -29,7 +30,11 @@ CORE = source("branch 0", "branch 1", "select", sigmas={**SIGMAS, "branch 1": No
 def routed(selector, branch, where=BOTH, sampling=None):
     """The selector's votes (guess, test) and those of whichever branch is asked."""
     turns = iter([*selector, *branch])
-    return played(Route(N0, sampling or Fixed(N, ALPHA))(where, 4), lambda draw: [next(turns)])
+    procedure = Route(N0, sampling or Fixed(N, ALPHA))
+    found, asked = played(procedure(where, 4), lambda draw: [next(turns)])
+    turns = iter([*selector, *branch])
+    assert check_procedure(procedure, where, lambda draw: [next(turns)], 4) == found
+    return found, asked
 
 
 def radius(hits, sigma):

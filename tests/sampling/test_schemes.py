@@ -20,6 +20,7 @@ from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.runner_up import RunnerUp
 from smoothcert.sampling.spending import Spending, looks
 from smoothcert.sampling.staged import Staged
+from smoothcert.testing import check_error_rate
 
 NOISE = Gaussian(0.5)
 SOURCE = Source(lambda x: x, NOISE)
@@ -48,12 +49,11 @@ def test_clear_inputs_are_decided_with_few_draws(answer, scheme):
 
 @pytest.mark.parametrize("against", ["guess", "leader", "labels"])
 @pytest.mark.parametrize("scheme", [Spending, Anytime])
-def test_wrong_certificates_are_as_rare_as_alpha(answer, scheme, against):
+def test_wrong_certificates_are_as_rare_as_alpha(scheme, against):
     """p just below what the radius needs: whoever certifies is wrong."""
     procedure = Certify(20, scheme((0.5,), 0.05, 0.05, cap=3000), against)
     p = NOISE.p_needed(0.5, 4) - 1e-6
-    found = runs(answer, procedure, [p, 1 - p], 1500, truth=0)
-    assert sum(not c.abstained for c in found) <= binom.ppf(1 - 1e-6, 1500, 0.05)
+    check_error_rate(procedure, SOURCE, [p, 1 - p], radius=0.0, inputs=1500, dim=4)
 
 
 def test_used_draws_are_those_the_exact_profile_expects(answer):
@@ -111,11 +111,10 @@ def test_runner_up_gains_where_the_rest_is_spread_and_loses_little_where_not(ans
     assert certificate.label == 0 and certificate.evidence.low < 0.5 and certificate.radius > 0
 
 
-def test_runner_up_is_wrong_at_most_alpha(answer):
+def test_runner_up_is_wrong_at_most_alpha():
     p = np.array([0.55, 0.4, 0.05])
     true = 0.5 / 2 * (ndtri(0.55) - ndtri(0.4))
-    found = runs(answer, Certify(30, RunnerUp(400, 0.05)), p, 3000)
-    assert sum(c.label == 0 and c.radius > true for c in found) <= binom.ppf(1 - 1e-6, 3000, 0.05)
+    check_error_rate(Certify(30, RunnerUp(400, 0.05)), SOURCE, p, true, inputs=3000, dim=4)
 
 
 def test_pilot_spends_where_it_pays_and_its_pilot_is_not_evidence(answer):
