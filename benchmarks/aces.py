@@ -3,8 +3,8 @@
     python benchmarks/aces.py [--networks resnet20,lenet] [--threads 1] [--rounds 5] [--draws 20000]
 
 Every round certifies the same inputs by the same number of draws, once counting classes and once classes and entropies
-(ballots of `smoothcert.ballots`; the core is asked once an input), in turn; printed is the median of the paired ratios
-with its range. Then the time in which 500 inputs with n = 100 000 are combined at 101 thresholds, and the bytes that
+(`smoothcert.readouts`; the core is asked once an input), in turn; printed is the median of the paired ratios with its
+range. Then the time in which 500 inputs with n = 100 000 are combined at 101 thresholds, and the bytes that
 such an input takes on disk, from histograms narrow to as wide as there can be.
 """
 
@@ -18,21 +18,21 @@ import numpy as np
 import torch
 
 from smoothcert import catalog
-from smoothcert.ballots import BINS
 from smoothcert.classifiers import ready, wrap
 from smoothcert.classifiers.bundle import Bundle
 from smoothcert.contracts import Answer, Job, Source
+from smoothcert.decisions import VoteCounts, composed, of_classes, of_selection
 from smoothcert.engine.local import Local
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.aces import Aces
 from smoothcert.procedures.certify import Certify
+from smoothcert.readouts import BINS
 from smoothcert.runs._packed import values
-from smoothcert.runs.combine import Tally, composed, of_classes, of_selection
 from smoothcert.runs.rows import Row
 from smoothcert.sampling.fixed import Fixed
 
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}
-NOISE, N0, ALPHA = Gaussian(0.25), 100, 0.001
+NOISE, DIM, N0, ALPHA = Gaussian(0.25), 784, 100, 0.001
 
 
 def seconds(engine, procedure, source, inputs):
@@ -66,7 +66,8 @@ def combining(rounds):
     core, grid, times = rng.integers(0, 10, 500), np.arange(BINS + 1) / BINS, []
     for _ in range(rounds):
         start = time.perf_counter()
-        composed(of_selection(tallies[1], grid, ALPHA / 2, NOISE), of_classes(tallies[0], ALPHA / 2, NOISE), core)
+        selection = of_selection(tallies[1], grid, ALPHA / 2, NOISE, DIM)
+        composed(selection, of_classes(tallies[0], ALPHA / 2, NOISE, DIM), core)
         times.append(time.perf_counter() - start)
     print(f"combining 500 inputs at 101 thresholds: {statistics.median(times):.3f} s")
 
@@ -74,7 +75,7 @@ def combining(rounds):
 def _tally(rng, shares):
     shares = shares / shares.sum(axis=1, keepdims=True)
     guess, look, rest = (np.stack([rng.multinomial(n, row) for row in shares]) for n in (100, 10_000, 90_000))
-    return Tally(guess, look, look + rest)
+    return VoteCounts(guess, look, look + rest)
 
 
 def storage():

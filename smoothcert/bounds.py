@@ -1,25 +1,64 @@
-"""Counts → confidence bounds: plain functions on scipy.special, every one rounded to the safe side.
+"""Votes → confidence bounds → radii: plain functions on scipy.special, every one rounded to the safe side.
 
 `lower_bound` and `upper_bound` are Clopper–Pearson (Biometrika 1934); `tie_p_value` is the two-sided binomial test that
 prediction uses (Hung and Fithian, Annals of Statistics 2019); in the plural they do the same to arrays. scipy's
 inverse beta function is good to about 1e-14; MARGIN is far above that and far below anything a radius shows.
+
+`proven_radii` goes all the way from hits to radii, `radii_between` from bounds to radii: nothing else does.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
 from smoothcert.errors import OptionError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 MARGIN = 1e-12
 MOST_DRAWS = 10**11
+UNPROVEN = -1.0  # in the place of a radius; radius 0 proves the label of the input itself
+
+
+class Radial(Protocol):
+    """What a proof needs of a noise."""
+
+    @property
+    def norm(self) -> str: ...
+
+    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor: ...
+
+
+def proven_radii(hits: Integers, draws: Integers | int, alpha: float, noise: Radial, dim: int) -> Floats:
+    """The radius that so many hits prove, at alpha, for a class that other draws chose; UNPROVEN where none."""
+    low = lower_bounds(hits, draws, alpha)
+    return radii_between(low, 1 - low, noise, dim)
+
+
+def radii_between(low: Floats, next_high: Floats, noise: Radial, dim: int, exact: bool = False) -> Floats:
+    """The radius that bounds on the class and on its runner-up prove, rounded down; UNPROVEN where they prove none.
+
+    `exact`: every case was counted, so that bounds are the probabilities themselves and may meet.
+    """
+    import torch
+
+    low, next_high = np.asarray(low, dtype=np.float64), np.asarray(next_high, dtype=np.float64)
+    if not low.size:
+        return low
+    radius = np.asarray(noise.radius(torch.from_numpy(low), torch.from_numpy(next_high), dim))
+    proven = ((low > next_high) | ((low == next_high) & exact)) & (radius >= 0.0)
+    if not exact and noise.norm != "l0":  # whole numbers of coordinates, and of steps, are exact as they are
+        # The bounds carry a margin far above the rounding of `radius`; one step down makes that safe at any size.
+        radius = np.maximum(0.0, np.nextafter(radius, -np.inf))
+    return np.where(proven, radius, UNPROVEN)
 
 
 def lower_bound(hits: int, draws: int, alpha: float) -> float:
@@ -32,14 +71,19 @@ def lower_bound(hits: int, draws: int, alpha: float) -> float:
     return bound
 
 
-def lower_bounds(hits: Integers, draws: int, alpha: float) -> Floats:
+def lower_bounds(hits: Integers, draws: Integers | int, alpha: float) -> Floats:
     """The lower bound of every number of hits, each distinct one computed once."""
-    distinct, places = np.unique(hits, return_inverse=True)
-    some, misses = distinct[distinct > 0], draws - distinct[distinct > 0]
-    bounds = np.asarray(betaincinv(some, misses + 1, alpha), dtype=np.float64) * (1 - MARGIN)
-    while (high := (bounds > 0.0) & (betainc(some, misses + 1, bounds) > alpha)).any():
-        bounds[high] *= 1 - 1e-9
-    return np.concatenate([np.zeros(len(distinct) - len(some)), bounds])[places].reshape(hits.shape)
+    found = np.empty(np.broadcast_shapes(np.shape(hits), np.shape(draws)))
+    hits, draws = np.broadcast_to(hits, found.shape), np.broadcast_to(draws, found.shape)
+    for n in np.unique(draws):
+        here = draws == n
+        distinct, places = np.unique(hits[here], return_inverse=True)
+        some, misses = distinct[distinct > 0], n - distinct[distinct > 0]
+        bounds = np.asarray(betaincinv(some, misses + 1, alpha), dtype=np.float64) * (1 - MARGIN)
+        while (high := (bounds > 0.0) & (betainc(some, misses + 1, bounds) > alpha)).any():
+            bounds[high] *= 1 - 1e-9
+        found[here] = np.concatenate([np.zeros(len(distinct) - len(some)), bounds])[places]
+    return found
 
 
 def upper_bound(hits: int, draws: int, alpha: float) -> float:

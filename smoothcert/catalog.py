@@ -2,9 +2,10 @@
 
 A folder of the package is a catalogue. The file `noise/gaussian.py` holds the class `Gaussian`, so `--noise gaussian`
 finds it, and a new noise is one new file: nothing is registered anywhere. A trailing number belongs to the part:
-`resnet20` is `Resnet(depth=20)`. Files that begin with an underscore are not parts but what parts share. Where two
-folders have a file of one name, a class may add its folder's: `training/objectives/gaussian.py` holds
-`GaussianObjective`.
+`resnet20` is `Resnet(depth=20)`. Where two folders have a file of one name, a class may add its folder's:
+`training/objectives/gaussian.py` holds `GaussianObjective`. A file may hold variants of its part, named after it:
+`aces_predict` is `AcesPredict` in `aces.py`. Files that begin with an underscore are not parts but what parts share.
+An option with another name in stored settings and on the command line than in Python says so in its field's metadata.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
     """The class that bears a name, and the options the name itself carries (`resnet20` → depth=20)."""
     known = names(folder)
     stem, number = _split(name)
-    file = name if name in known else stem
-    if file not in known:
+    file = name if name in known else stem if stem in known else name.rpartition("_")[0]
+    bearer = file if file == stem else name
+    module = importlib.import_module(f"smoothcert.{folder}.{file}") if file in known else None
+    title, kind = "".join(word.capitalize() for word in bearer.split("_")), _kind(folder).capitalize()
+    part: type[Any] | None = getattr(module, title, None) or getattr(module, f"{title}{kind}", None)
+    if part is None:
         raise unknown(_kind(folder), name, known)
-    module = importlib.import_module(f"smoothcert.{folder}.{file}")
-    title, kind = "".join(word.capitalize() for word in file.split("_")), _kind(folder).capitalize()
-    part: type[Any] = getattr(module, title, None) or getattr(module, f"{title}{kind}")
-    if file == name:
+    if bearer == name:
         return part, {}
     first = next(field.name for field in dataclasses.fields(part) if not field.kw_only)
     return part, {first: number}
@@ -45,11 +47,11 @@ def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
 def build(folder: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
     """The part of that name with these options, each checked against the part's fields."""
     part, carried = find(folder, name)
-    given = {**carried, **(options or {})}
-    fields = [field.name for field in dataclasses.fields(part) if field.init]
-    for option in given:
+    fields = {stored_name(field): field.name for field in dataclasses.fields(part) if field.init}
+    for option in options or {}:
         if option not in fields:
             raise unknown(f"option of {name}", option, fields)
+    given = {**carried, **{fields[option]: value for option, value in (options or {}).items()}}
     missing = [
         field.name
         for field in dataclasses.fields(part)
@@ -61,6 +63,11 @@ def build(folder: str, name: str, options: Mapping[str, Any] | None = None) -> A
     if missing:
         raise OptionError(f"{name} needs a value for {', '.join(missing)}; got none")
     return part(**given)
+
+
+def stored_name(field: dataclasses.Field[Any]) -> str:
+    """The name of an option in settings and on the command line."""
+    return str(field.metadata.get("stored", field.name))
 
 
 def _kind(folder: str) -> str:

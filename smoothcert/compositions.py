@@ -17,9 +17,9 @@ from smoothcert.classifiers import bundle, load, wrap
 from smoothcert.contracts import Certificate, Noise
 from smoothcert.errors import ModelError
 from smoothcert.procedures.aces import Aces as AcesCertify
-from smoothcert.procedures.aces_predict import AcesPredict
+from smoothcert.procedures.aces import AcesPredict
 from smoothcert.procedures.route import Route as RouteCertify
-from smoothcert.procedures.route_predict import RoutePredict
+from smoothcert.procedures.route import RoutePredict
 from smoothcert.recipe import describe
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.smoothed import Procedure, Smoothed

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +138,7 @@ class Noise(Protocol):
         return None
 
 
-class Ballot(Protocol):
+class Readout(Protocol):
     """What is counted: scores → outcome numbers."""
 
     def outcomes(self, classes: int) -> int: ...
@@ -152,7 +152,7 @@ class Ballot(Protocol):
 
 @dataclass(frozen=True)
 class TopClass:
-    """The plain ballot: one vote for the class with the highest score."""
+    """The plain readout: one vote for the class with the highest score."""
 
     def outcomes(self, classes: int) -> int:
         return classes
@@ -171,11 +171,11 @@ class TopClass:
 
 @dataclass(frozen=True)
 class Source:
-    """What is sampled: a classifier under a noise, seen through a ballot."""
+    """What is sampled: a classifier under a noise, seen through a readout."""
 
     classifier: Classifier
     noise: Noise
-    ballot: Ballot = field(default_factory=TopClass)
+    readout: Readout = field(default_factory=TopClass)
 
 
 class Draw(NamedTuple):
@@ -203,26 +203,18 @@ class Evidence:
 
     def certificate(self, noise: Noise, dim: int) -> Certificate:
         """The label with the radius these bounds prove, or an abstention."""
-        import torch
+        import numpy as np
+
+        from smoothcert.bounds import UNPROVEN, radii_between
 
         exact = self.alpha == 0.0  # every case was counted: nothing was left to chance
-        abstention = Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
-        if self.question is not None:
+        if self.question is None:
+            radius = float(radii_between(np.array(self.low), np.array(self.next_high), noise, dim, exact))
+        else:
             proven = [radius for radius in self.question if noise.p_needed(radius, dim) <= self.low]
-            return (
-                Certificate(self.label, max(proven), noise.norm, self.alpha, "smoothing", self)
-                if proven
-                else abstention
-            )
-        if not (self.low > self.next_high or (exact and self.low == self.next_high)):
-            return abstention
-        bounds = torch.tensor([self.low, self.next_high], dtype=torch.float64)
-        radius = float(noise.radius(bounds[0], bounds[1], dim))
-        if not radius >= 0.0:
-            return abstention
-        if not exact and noise.norm != "l0":  # whole numbers of coordinates, and of steps, are exact as they are
-            # The bounds carry a margin far above the rounding of `radius`; one step down makes that safe at any size.
-            radius = max(0.0, math.nextafter(radius, -math.inf))
+            radius = max(proven, default=UNPROVEN)
+        if radius == UNPROVEN:
+            return Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
         return Certificate(self.label, radius, noise.norm, self.alpha, "deterministic" if exact else "smoothing", self)
 
 
@@ -247,62 +239,51 @@ class Certificate:
 
 
 class Sampling(Protocol):
-    """How many draws, and what they prove."""
+    """How many draws, and what they prove; its parameters are the fields of a frozen dataclass with this base."""
+
+    radii: tuple[float, ...] | None = None  # those that are tested, rising; None: the largest proven is looked for
+    counts_all: ClassVar[bool] = False  # whether every case of the noise is counted, and nothing is left to chance
+    follows_leader: ClassVar[bool] = False  # whether `test` may be asked for the leading class
 
     @property
+    @abstractmethod
     def alpha(self) -> float:
         """The probability of a wrong certificate; 0 where every case is counted."""
 
     @property
-    def radii(self) -> tuple[float, ...] | None:
-        """The radii that are tested, rising; None: the largest that the draws prove is looked for."""
-
-    @property
-    def counts_all(self) -> bool:
-        """Whether every case of the noise is counted, so that nothing is left to chance."""
-
-    @property
+    @abstractmethod
     def cap(self) -> int:
         """The most draws one test can take."""
 
-    @property
-    def follows_leader(self) -> bool:
-        """Whether `test` may be asked for the leading class."""
-
+    @abstractmethod
     def check(self, noise: Noise, dim: int) -> str:
         """Refuse what these draws can never show; otherwise what they can, in one line."""
 
+    @abstractmethod
     def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
         """Test a class; None: whichever leads, for schemes that can."""
 
 
 class Procedure(Protocol):
-    """An algorithm for one input; its parameters are the fields of a frozen dataclass."""
+    """An algorithm for one input; its parameters are the fields of a frozen dataclass with this base."""
+
+    kind: ClassVar[Literal["certify", "predict", "select"]]  # labels with radii, labels alone, or a selection
+    labelled: ClassVar[bool] = True  # whether answers are classes, to be compared with the labels of the data
+    sampling: Sampling | None = None  # how the test is drawn; None: the procedure counts for itself
+    # Which class is tested: "guess", as draws of its own chose; "leader", whichever leads; "labels", the truth.
+    test_class: str = "guess"
 
     @property
-    def kind(self) -> Literal["certify", "predict", "select"]:
-        """What its answers are: labels with radii, labels alone, or whether a network selects."""
-
-    @property
+    @abstractmethod
     def alpha(self) -> float:
         """The probability that one answer is wrong."""
 
     @property
-    def test_class(self) -> str:
-        """Which class is tested: "guess", as draws of its own chose; "leader", whichever leads; "labels", the truth."""
-
-    @property
-    def sampling(self) -> Sampling | None:
-        """How the test is drawn; None: the procedure counts for itself."""
-
-    @property
-    def labelled(self) -> bool:
-        """Whether its answers are classes, which the labels of the data can be compared with."""
-
-    @property
+    @abstractmethod
     def cap(self) -> int:
         """The most draws one input can take."""
 
+    @abstractmethod
     def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
         """Ask for draws of an input with `dim` coordinates; `truth` is its label, where it is known."""
 

@@ -115,7 +115,7 @@ class Recipe:
 def describe(part: Any) -> dict[str, Any]:
     """A part as settings: the name of its file, and its fields that are values."""
     options = {
-        item.name: value
+        catalog.stored_name(item): value
         for item in dataclasses.fields(part)
         if not dataclasses.is_dataclass(value := getattr(part, item.name)) and value is not None
     }

@@ -14,13 +14,14 @@ PACKAGE = Path(smoothcert.__file__).parent
 # Stage → what it may import besides itself. Absent here: free to import what it likes (cli, the top).
 ALLOWED = {
     "errors": set(),
-    "contracts": {"errors"},
+    "contracts": {"bounds", "errors"},
     "catalog": {"errors"},
     "files": {"errors"},
     "streams": {"contracts", "errors"},
     "bounds": {"errors"},
     "boundaries": {"bounds", "errors"},
-    "ballots": {"contracts", "errors"},
+    "readouts": {"contracts", "errors"},
+    "decisions": {"bounds", "contracts", "readouts"},
     "noise": {"contracts", "errors", "streams"},
     "norms": {"contracts", "errors"},
     "architectures": {"contracts", "errors"},
@@ -42,7 +43,7 @@ ALLOWED = {
     "zoo": {"errors"},
     "classifiers": {"catalog", "contracts", "errors", "files", "training", "zoo"},
     "sampling": {"boundaries", "bounds", "contracts", "errors", "files"},
-    "procedures": {"ballots", "bounds", "contracts", "errors", "noise", "sampling"},
+    "procedures": {"bounds", "contracts", "decisions", "errors", "noise", "readouts", "sampling"},
     "engine": {"bounds", "contracts", "errors", "streams"},
     "ensembles": {
         "bounds",
@@ -60,7 +61,8 @@ ALLOWED = {
     "preparation": {"contracts", "errors", "noise", "sigma_ascent"},
     "recipe": {"catalog", "errors", "files"},
     "runs": {
-        "ballots",
+        "decisions",
+        "readouts",
         "bounds",
         "classifiers",
         "contracts",

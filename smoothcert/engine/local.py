@@ -127,8 +127,8 @@ class Local:
             except SmoothcertError as error:
                 raise type(error)(f"{_inputs(segments)}: {error}") from error
             forward_done = time.perf_counter()
-            votes = source.ballot(scores).numpy()
-            counts, at, outcomes = [], 0, source.ballot.outcomes(scores.shape[1])
+            votes = source.readout(scores).numpy()
+            counts, at, outcomes = [], 0, source.readout.outcomes(scores.shape[1])
             for _, _, rows in segments:
                 counts.append(_count(votes[at : at + rows], outcomes))
                 at += rows

@@ -40,9 +40,9 @@ class Waiting:
         return self.draw.draws - self.handed
 
     def _kind(self) -> int:
-        """Jobs of one kind can share a batch: same network, same ballot; noise may differ from row to row."""
+        """Jobs of one kind can share a batch: same network, same readout; noise may differ from row to row."""
         source = self.draw.source
-        return KINDS.setdefault((id(source.classifier), source.ballot, self.job.x.shape), len(KINDS))
+        return KINDS.setdefault((id(source.classifier), source.readout, self.job.x.shape), len(KINDS))
 
     def take(self, rows: int) -> Segment:
         """Hand out the next rows of the pending draw, with the number of the first in its stream."""

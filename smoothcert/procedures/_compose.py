@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, tie_p_value
 from smoothcert.contracts import ABSTAIN, Certificate, Counts, Draw, Evidence, Noise, Source, Steps
+from smoothcert.decisions import VoteCounts, winners
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.noise import NoNoise
-
-
-class Votes(NamedTuple):
-    """Counts [columns, outcomes] of draws that chose, of the first draws of the test, and of all of the test."""
-
-    guess: Counts
-    look: Counts
-    test: Counts
 
 
 def sources(source: Source) -> Mapping[str, Source]:
@@ -36,42 +28,38 @@ def sources(source: Source) -> Mapping[str, Source]:
     norms = {noise.norm for noise in (source.noise, *noises) if noise is not None}
     if len(norms) > 1:
         raise ModelError(f"the noises of a composition must be of one norm; got {' and '.join(sorted(norms))}")
-    silence = NoNoise(source.noise)
-    return {role: Source(member, noise or silence) for role, member, noise in zip(roles, members, noises, strict=True)}
+    none = NoNoise(source.noise)
+    return {role: Source(member, noise or none) for role, member, noise in zip(roles, members, noises, strict=True)}
 
 
-def sampled(source: Source, n0: int, n: int, look: int, prefix: str = "") -> Steps[Votes]:
-    """Draws that choose, then fresh ones that test; the first `look` of these are enough for a prediction."""
+def sampled(source: Source, n0: int, n: int, n_predict: int, prefix: str = "") -> Steps[VoteCounts]:
+    """Draws that choose, then fresh ones that test, the first of which are enough for a prediction: by column."""
     guess = yield Draw(source, n0, purpose=f"{prefix}guess")
-    first = yield Draw(source, min(look, n), purpose=f"{prefix}test")
-    if n <= look:
-        return Votes(guess, first, first)
-    rest = yield Draw(source, n - look, purpose=f"{prefix}test")
-    return Votes(guess, first, first + rest)
+    first = yield Draw(source, min(n_predict, n), purpose=f"{prefix}test")
+    if n <= n_predict:
+        return VoteCounts(guess, first, first)
+    rest = yield Draw(source, n - n_predict, purpose=f"{prefix}test")
+    return VoteCounts(guess, first, first + rest)
 
 
-def tested(label: int, votes: Sequence[int], alpha: float, noise: Noise, dim: int) -> Certificate:
-    """A class that other draws chose, tested by these votes."""
+def tested(label: int, counts: Counts, alpha: float, noise: Noise, dim: int) -> Certificate:
+    """A class that other draws chose, tested by these votes [outcomes]."""
+    votes = as_votes(counts)
     draws = sum(votes)
     low = lower_bound(votes[label], draws, alpha)
-    return Evidence(label, (tuple(votes),), draws, low, 1 - low, alpha).certificate(noise, dim)
+    return Evidence(label, (votes,), draws, low, 1 - low, alpha).certificate(noise, dim)
 
 
-def predicted(votes: Sequence[int], alpha: float, noise: Noise) -> Certificate:
-    """The winner without a radius, when a two-sided test of the two leaders rejects a tie at alpha."""
-    # Stable order: of equal counts the lower class number comes first. A lone class runs against nobody.
-    leaders = np.argsort(-np.asarray(votes), kind="stable")[:2]
-    first, second = votes[leaders[0]], votes[leaders[1]] if len(leaders) > 1 else 0
-    # Two-sided, because the winner was chosen by looking.
-    label = int(leaders[0]) if tie_p_value(first, second) <= alpha else ABSTAIN
-    evidence = Evidence(label, (tuple(votes),), sum(votes), 0.0, 1.0, alpha)
+def predicted(counts: Counts, alpha: float, noise: Noise) -> Certificate:
+    """The winner of votes [outcomes], without a radius, where it is one at alpha."""
+    label, votes = int(winners(np.asarray(counts), alpha)), as_votes(counts)
+    evidence = Evidence(label, (votes,), sum(votes), 0.0, 1.0, alpha)
     return Certificate(label, 0.0, noise.norm, alpha, "none", evidence)
 
 
 def unproven(counts: Counts, noise: Noise) -> Certificate:
     """What a core says of the clean input: its answer, certain and without a radius."""
-    votes = as_votes(counts[0])
-    evidence = Evidence(int(counts[0].argmax()), (votes,), 1, 0.0, 1.0, 0.0)
+    evidence = Evidence(int(counts[0].argmax()), (as_votes(counts[0]),), 1, 0.0, 1.0, 0.0)
     return Certificate(evidence.label, 0.0, noise.norm, 0.0, "none", evidence)
 
 
@@ -86,14 +74,7 @@ def composed(selection: Certificate, branch: Certificate | None, alpha: float) -
     return replace(binding, label=parts[-1].label, alpha=alpha, guarantee=guarantee, parts=parts)
 
 
-def decided(selection: Certificate, certified: Certificate, core: Certificate, alpha: float) -> Certificate:
-    """ACES: the certified network where 1 is selected, the core where 0 is, and what both say where nobody knows."""
-    if selection.abstained and not certified.abstained and certified.label == core.label:
-        return replace(core, alpha=alpha, parts=(selection, certified, core))
-    return composed(selection, core if selection.label == 0 else certified, alpha)
-
-
-def as_votes(column: Counts) -> tuple[int, ...]:
+def as_votes(column: Counts | Sequence[int]) -> tuple[int, ...]:
     return tuple(int(count) for count in column)
 
 

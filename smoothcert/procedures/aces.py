@@ -1,6 +1,6 @@
-"""ACES, certification (Horváth, Müller, Fischer, Vechev 2022, Algorithm 1): certified where it can be, else accurate.
+"""ACES (Horváth, Müller, Fischer, Vechev 2022): certified where it can be, else accurate.
 
-F(x) = g_certify(x) where g_select(x) = 1, else F_core(x). Both smoothed parts are tested at α/2:
+F(x) = g_certify(x) where g_select(x) = 1, else F_core(x). Both smoothed parts are tested at α/2 (Algorithm 1):
 
     selected, and certified     the certified class, with the smaller of both radii
     not selected                what the core says, radius 0
@@ -9,39 +9,42 @@ F(x) = g_certify(x) where g_select(x) = 1, else F_core(x). Both smoothed parts a
 
 Without a selection network the certified network's own entropy selects, and both share every forward pass. Nothing that
 is drawn depends on θ, so a run answers for all thresholds (`smoothcert aces combine`).
+
+Prediction (Algorithm 4) has two-sided binomial tests at α/2 in the place of bounds, and no radius. Every branch needs
+its own winner *and* its own p-value, where the paper's listing joins them by "or" (erratum E4).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from smoothcert.ballots import ClassAndEntropy, Doubt, grid_place, selected
+import numpy as np
+
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import Certificate, Draw, Noise, Source, Steps
-from smoothcert.procedures._compose import Votes, as_votes, check_halves, decided, sampled, sources, tested, unproven
+from smoothcert.contracts import Certificate, Draw, Noise, Procedure, Source, Steps
+from smoothcert.decisions import BOTH, CORE, VoteCounts, guessed, split, who_answers
+from smoothcert.procedures._compose import check_halves, composed, predicted, sampled, sources, tested, unproven
+from smoothcert.readouts import ClassAndEntropy, SelectorUncertainty, grid_place
 
 
 @dataclass(frozen=True)
-class Aces:
-    """n0 draws choose, n fresh ones test at alpha/2 each; the first `look` of these are a prediction's."""
+class Aces(Procedure):
+    """n0 draws choose, n fresh ones test at alpha/2 each; the first `n_predict` of these are a prediction's."""
 
     theta: float = 0.3
     n0: int = 100
     n: int = 100_000
     alpha: float = 0.001
-    look: int = 10_000
+    n_predict: int = field(default=10_000, metadata={"stored": "look"})
 
     kind: ClassVar[Literal["certify"]] = "certify"
-    test_class: ClassVar[str] = "guess"
-    sampling: ClassVar[None] = None
-    labelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         grid_place(self.theta, "aces")
         check_draws(self.n0, "n0", "aces")
-        check_draws(self.look, "look", "aces")
-        check_halves("aces", min(self.n, self.look), self.alpha)
+        check_draws(self.n_predict, "look", "aces")
+        check_halves("aces", min(self.n, self.n_predict), self.alpha)
 
     @property
     def cap(self) -> int:
@@ -49,27 +52,58 @@ class Aces:
 
     def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
         parts = sources(source)
-        certify = replace(parts["certify"], ballot=ClassAndEntropy())
-        votes = yield from sampled(certify, self.n0, self.n, self.look)
-        doubts, select = votes, certify
+        certify = replace(parts["certify"], readout=ClassAndEntropy())
+        votes = yield from sampled(certify, self.n0, self.n, self.n_predict)
+        bins, select = votes, certify
         if "select" in parts:
-            select = replace(parts["select"], ballot=Doubt())
-            doubts = yield from sampled(select, self.n0, self.n, self.look, "select-")
+            select = replace(parts["select"], readout=SelectorUncertainty())
+            bins = yield from sampled(select, self.n0, self.n, self.n_predict, "select-")
         core = yield Draw(parts["core"], 1, purpose="core")
-        selection = selection_of(doubts, self.theta, self.alpha, select.noise, dim)
-        label = int(votes.guess[0].argmax())
-        certified = tested(label, as_votes(votes.test[0]), self.alpha / 2, certify.noise, dim)
-        return decided(selection, certified, unproven(core, source.noise), self.alpha)
+        selection = selection_of(bins, self.theta, self.alpha, select.noise, dim)
+        certified = tested(int(votes.guess[0].argmax()), votes.test[0], self.alpha / 2, certify.noise, dim)
+        return _decided(selection, certified, unproven(core, source.noise), self.alpha)
 
 
-def selection_of(doubts: Votes, theta: float, alpha: float, noise: Noise, dim: int) -> Certificate:
-    """Whether copies are selected at θ: 1 or 0 by the draws that choose, a tie going to 1, then tested at alpha/2."""
-    chosen = selected(doubts.guess[-1], theta)
-    label = int(2 * chosen >= doubts.guess[-1].sum())
-    return tested(label, split(doubts, theta), alpha / 2, noise, dim)
+@dataclass(frozen=True)
+class AcesPredict(Procedure):
+    """n draws for the class and for the selection; natural accuracy is that of this at n = 10 000."""
+
+    theta: float = 0.3
+    n: int = 10_000
+    alpha: float = 0.001
+
+    kind: ClassVar[Literal["predict"]] = "predict"
+
+    def __post_init__(self) -> None:
+        grid_place(self.theta, "aces_predict")
+        check_halves("aces_predict", self.n, self.alpha)
+
+    @property
+    def cap(self) -> int:
+        return self.n
+
+    def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
+        parts = sources(source)
+        votes = yield Draw(replace(parts["certify"], readout=ClassAndEntropy()), self.n, purpose="predict")
+        bins = votes
+        if "select" in parts:
+            select = replace(parts["select"], readout=SelectorUncertainty())
+            bins = yield Draw(select, self.n, purpose="select-predict")
+        core = yield Draw(parts["core"], 1, purpose="core")
+        selection = predicted(split(bins[-1:], [self.theta])[0, 0], self.alpha / 2, source.noise)
+        certified = predicted(votes[0], self.alpha / 2, source.noise)
+        return _decided(selection, certified, unproven(core, source.noise), self.alpha)
 
 
-def split(doubts: Votes, theta: float) -> tuple[int, int]:
-    """Draws of the test that are not selected at θ, and those that are."""
-    hits = selected(doubts.test[-1], theta)
-    return int(doubts.test[-1].sum()) - hits, hits
+def selection_of(bins: VoteCounts, theta: float, alpha: float, noise: Noise, dim: int) -> Certificate:
+    """Whether copies are selected at θ: 1 or 0 by the draws that choose, then tested at alpha/2."""
+    guess, _, test = (split(counts[-1:], [theta])[0, 0] for counts in bins)
+    return tested(int(guessed(guess)), test, alpha / 2, noise, dim)
+
+
+def _decided(selection: Certificate, certified: Certificate, core: Certificate, alpha: float) -> Certificate:
+    """The table atop this file."""
+    who = int(who_answers(*(np.array(part.label) for part in (selection, certified, core))))
+    if who == BOTH:
+        return replace(core, alpha=alpha, parts=(selection, certified, core))
+    return composed(selection, core if who == CORE else certified, alpha)

@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from smoothcert.bounds import check_alpha, check_draws, tie_p_value
-from smoothcert.contracts import Certificate, Draw, Source, Steps
+from smoothcert.contracts import Certificate, Draw, Procedure, Source, Steps
 from smoothcert.errors import OptionError
-from smoothcert.procedures._compose import as_votes, predicted
+from smoothcert.procedures._compose import predicted
 
 
 @dataclass(frozen=True)
-class Predict:
+class Predict(Procedure):
     """n draws; the winner, when a two-sided test of the two leaders rejects a tie at alpha."""
 
     n: int = 1000
     alpha: float = 0.001
 
     kind: ClassVar[Literal["predict"]] = "predict"
-    test_class: ClassVar[str] = "guess"
-    sampling: ClassVar[None] = None
-    labelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "predict")
@@ -40,4 +37,4 @@ class Predict:
 
     def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
         counts = yield Draw(source, self.n, purpose="predict")
-        return predicted(as_votes(counts[0]), self.alpha, source.noise)
+        return predicted(counts[0], self.alpha, source.noise)

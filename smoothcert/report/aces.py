@@ -20,8 +20,7 @@ from smoothcert.report.metrics import MOST_STEPS, STEP, Share, radius_name
 from smoothcert.report.tables import decimal, percent
 
 if TYPE_CHECKING:
-    from smoothcert.runs.combine import Combined
-    from smoothcert.runs.components import Parts
+    from smoothcert.runs.components import Combined, Parts
 
 TENTHS = tuple(k / 10 for k in range(11))
 DEMANDS = ("natural-accuracy", "acr")

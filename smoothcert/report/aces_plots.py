@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from smoothcert.runs.combine import Combined
-    from smoothcert.runs.components import Parts, Single
+    from smoothcert.runs.components import Combined, Parts, Single
 
 Size = tuple[float, float]
 WIDE, LOW = (6.4, 4.2), (6.4, 3.6)

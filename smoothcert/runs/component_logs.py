@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from smoothcert.bounds import Floats, Integers
+from smoothcert.decisions import Verdicts
 from smoothcert.errors import RunError
-from smoothcert.runs.combine import Verdicts
 
 CERTIFICATION, SELECTION, CORE, ENTROPIES = "_certification", "_selection_", "_core_prediction", "_entropies"
 NATURAL, MEDIAN = "unperturbed predict", "50 percentile"

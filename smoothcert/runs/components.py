@@ -17,19 +17,34 @@ from typing import Any
 
 import numpy as np
 
-from smoothcert.ballots import BINS
 from smoothcert.bounds import Floats, Integers
 from smoothcert.classifiers import bundle
 from smoothcert.contracts import Noise
+from smoothcert.decisions import Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.errors import OptionError, RunError
+from smoothcert.readouts import BINS
 from smoothcert.runs import component_logs as logs
-from smoothcert.runs.combine import Combined, Tally, Verdicts, composed, median_bin, of_classes, of_selection
 from smoothcert.runs.rows import Record
 from smoothcert.runs.store import MODEL, read
 from smoothcert.runs.tallies import alpha_of, column_of, noise_of, tally
 
 ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
 GRID = np.arange(BINS + 1) / BINS
+# Coordinates of an input, at most: counts do not tell how many there were, and no noise proves more with more of them.
+MOST = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """A composition at several thresholds on the same inputs."""
+
+    thetas: Floats  # [thresholds]
+    indices: Integers  # [inputs]
+    labels: Integers  # [inputs], the data's
+    answers: Verdicts  # [thresholds, inputs], of the composition
+    selection: Verdicts  # [thresholds, inputs]: 1, 0, or an abstention, which is neither (erratum E5)
+    certified: Verdicts  # [inputs], of the certified network alone at the same level
+    core: Integers  # [inputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +105,15 @@ def of_record(
     bins, selecting, noise_there = _selector(record, select)
     _refuse_other_norm(noise, noise_there)
     indices, labels = column_of(record, "index"), column_of(record, "label")
-    bins = Tally(*(counts[_aligned(indices, labels, selecting)] for counts in bins))
+    bins = VoteCounts(*(counts[_aligned(indices, labels, selecting)] for counts in bins))
     question = record.settings["question"]
     return Parts(
-        record.name, indices, labels, of_classes(classes, level / 2, noise),
-        of_selection(bins, GRID, level / 2, noise_there), GRID, _core(record, core, indices, labels), median_bin(bins),
-        of_classes(classes, level, noise),
+        record.name, indices, labels, of_classes(classes, level / 2, noise, MOST),
+        of_selection(bins, GRID, level / 2, noise_there, MOST), GRID,
+        _core(record, core, indices, labels), median_bin(bins),
+        of_classes(classes, level, noise, MOST),
         {
-            "n": int(classes.test[0].sum()), "look": int(classes.look[0].sum()), "alpha": level, "norm": noise.norm,
+            "n": int(classes.test[0].sum()), "look": int(classes.predict[0].sum()), "alpha": level, "norm": noise.norm,
             "data": question["data"], "split": question["split"], "networks": _networks(record, model),
         },
     )  # fmt: skip
@@ -120,11 +136,11 @@ def single(record: Record) -> Single:
         radius = np.array([row.radius for row in record.rows])
         return Single(record.name, labels, Verdicts(predicted, radius, predicted), None)
     counts = tally(record, "", 0)
-    verdicts = of_classes(counts, alpha_of(record), noise_of(record))
+    verdicts = of_classes(counts, alpha_of(record), noise_of(record), MOST)
     return Single(record.name, labels, verdicts, int(counts.test[0].sum()))
 
 
-def _selector(record: Record, select: str | None) -> tuple[Tally, Record, Noise]:
+def _selector(record: Record, select: str | None) -> tuple[VoteCounts, Record, Noise]:
     """The counts in bins, the run that holds them, and its noise; a selection network before entropies."""
     other = record if select in (None, ENTROPY) else read(Path(str(select)))
     if other.settings["question"]["procedure"]["name"] == "select":

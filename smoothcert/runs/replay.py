@@ -12,7 +12,7 @@ from smoothcert.classifiers.bundle import read as describe
 from smoothcert.contracts import Answer, Certificate, Draw, Source
 from smoothcert.errors import RunError
 from smoothcert.recipe import Recipe, build, build_procedure
-from smoothcert.runs.combine import MOST
+from smoothcert.runs.components import MOST
 from smoothcert.runs.rows import Row
 from smoothcert.runs.store import MODEL, read
 

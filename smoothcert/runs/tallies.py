@@ -8,18 +8,18 @@ import numpy as np
 
 from smoothcert.bounds import Integers
 from smoothcert.contracts import Noise
+from smoothcert.decisions import VoteCounts
 from smoothcert.errors import RunError
 from smoothcert.recipe import build
-from smoothcert.runs.combine import Tally
 from smoothcert.runs.rows import Record, Row
 
 
-def tally(record: Record, prefix: str, column: int) -> Tally:
+def tally(record: Record, prefix: str, column: int) -> VoteCounts:
     """The counts of one column [inputs, outcomes] by what the draws were for."""
     found = [_counted(record, row, prefix, column) for row in record.rows]
     if not found:
         raise RunError(f"run {record.name} must hold at least one finished input; got none")
-    counts = Tally(*(np.array(part) for part in zip(*found, strict=True)))
+    counts = VoteCounts(*(np.array(part) for part in zip(*found, strict=True)))
     for part in counts:
         if len(np.unique(part.sum(axis=1))) > 1:
             raise RunError(f"run {record.name} must have equally many draws for every input; got different numbers")

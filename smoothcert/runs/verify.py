@@ -176,11 +176,11 @@ def _count_again(
         rows = min(ROWS, start + answer.draws - at)
         source.noise.fill(batch[:rows], x, stream, at)
         scores = source.classifier(batch)[:rows]
-        if source.ballot.outcomes(scores.shape[1]) != outcomes:
+        if source.readout.outcomes(scores.shape[1]) != outcomes:
             raise RunError(f"the model must have {outcomes} classes, as when the run was made; got {scores.shape[1]}")
-        votes = source.ballot(scores).numpy()
+        votes = source.readout(scores).numpy()
         counts += np.stack([np.bincount(column, minlength=outcomes) for column in votes.T])
-        close += source.ballot.close(scores, CLOSE).numpy().sum(axis=0)
+        close += source.readout.close(scores, CLOSE).numpy().sum(axis=0)
         findings.votes += rows
         advance()
     return counts, close

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from smoothcert.boundaries import Boundaries, Verdict, leader_alpha
-from smoothcert.bounds import Integers, best_lower_bound, check_alpha, check_draws, fewest_draws
-from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
+from smoothcert.bounds import Integers, check_alpha, check_draws, fewest_draws, proven_radii
+from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
 
 
@@ -77,15 +77,12 @@ def needs(
 
 def reach(noise: Noise, draws: int, alpha: float, dim: int) -> str:
     """σΦ⁻¹(α^{1/n}) for Gaussian noise, in words."""
-    import torch
-
-    best = torch.tensor(best_lower_bound(draws, alpha), dtype=torch.float64)
-    radius = float(noise.radius(best, 1 - best, dim))
+    radius = float(proven_radii(np.array(draws), draws, alpha, noise, dim))
     return f"{draws} draws at alpha {alpha:g} can prove radii up to {radius:.3f}"
 
 
 @dataclass(frozen=True)
-class Sequential(ABC):
+class Sequential(Sampling):
     """Tests the radii, smallest first, with looks every `spacing` draws at first; a scheme adds its boundaries."""
 
     radii: tuple[float, ...] = ()
@@ -93,7 +90,6 @@ class Sequential(ABC):
     beta: float = 0.001
     cap: int = 120_000
     spacing: int = 100
-    counts_all: ClassVar[bool] = False
     follows_leader: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import EVERY, Draw, Evidence, Noise, Source, Steps
+from smoothcert.contracts import EVERY, Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
 
 
 @dataclass(frozen=True)
-class Exhaustive:
+class Exhaustive(Sampling):
     """One look at all cases, at most `cap` of them; no alpha, and no draws that choose the class."""
 
     cap: int = 100_000
 
     alpha: ClassVar[float] = 0.0
-    radii: ClassVar[None] = None
     counts_all: ClassVar[bool] = True
     follows_leader: ClassVar[bool] = True
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from smoothcert.boundaries import Boundaries, smallest
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound
-from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
+from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
 from smoothcert.sampling._shared import reach
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Sampling):
     """n draws, then one Clopper–Pearson bound at 1 − alpha."""
 
     n: int = 100_000
     alpha: float = 0.001
-
-    radii: ClassVar[None] = None
-    counts_all: ClassVar[bool] = False
-    follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "fixed")

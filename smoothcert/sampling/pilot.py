@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound
-from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
+import numpy as np
+
+from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, proven_radii
+from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
 from smoothcert.sampling._shared import reach
 
@@ -21,17 +22,13 @@ STEP = 1.25  # numbers of draws that are considered are this far apart
 
 
 @dataclass(frozen=True)
-class Pilot:
+class Pilot(Sampling):
     """`pilot` draws choose n ≤ cap, then one Clopper–Pearson bound on n fresh draws at the full alpha."""
 
     alpha: float = 0.001
     cap: int = 200_000
     pilot: int = 1000
     loss: float = 0.004  # of the largest provable radius that may be given away
-
-    radii: ClassVar[None] = None
-    counts_all: ClassVar[bool] = False
-    follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "pilot")
@@ -73,8 +70,5 @@ class Pilot:
 
     def _expected(self, noise: Noise, p: float, n: int, dim: int) -> float:
         """The radius when the proof's draws fall as the pilot's did; in l0 plus one, since there 0 is proven too."""
-        import torch
-
-        low = torch.tensor(lower_bound(math.floor(n * p), n, self.alpha), dtype=torch.float64)
-        proven = float(noise.norm == "l0")
-        return proven + max(0.0, float(noise.radius(low, 1 - low, dim))) if low > 0.5 else 0.0
+        hits = np.array(math.floor(n * p))
+        return max(0.0, float(proven_radii(hits, n, self.alpha, noise, dim)) + (noise.norm == "l0"))

@@ -8,24 +8,19 @@ probability ≤ α/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, upper_bound
-from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
+from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
 from smoothcert.sampling._shared import reach
 
 
 @dataclass(frozen=True)
-class RunnerUp:
+class RunnerUp(Sampling):
     """n draws, then bounds on the class and on its runner-up; the class may have less than half of the votes."""
 
     n: int = 100_000
     alpha: float = 0.001
-
-    radii: ClassVar[None] = None
-    counts_all: ClassVar[bool] = False
-    follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "runner_up")

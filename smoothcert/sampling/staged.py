@@ -9,28 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
 from smoothcert.boundaries import Boundaries, smallest
 from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, upper_bound
-from smoothcert.contracts import Evidence, Noise, Source, Steps
+from smoothcert.contracts import Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
 from smoothcert.sampling._shared import check_radii, follow, needs
 
 
 @dataclass(frozen=True)
-class Staged:
+class Staged(Sampling):
     """Defaults reach the radii of 100 000 draws in one look."""
 
     radii: tuple[float, ...] = ()
     alpha: float = 0.001
     beta: float = 0.001
     stages: Sequence[int] = (100, 1_000, 10_000, 120_000)
-
-    counts_all: ClassVar[bool] = False
-    follows_leader: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radii", check_radii(self.radii, "staged"))

@@ -59,3 +59,14 @@ def test_every_procedure_says_what_it_answers(name):
     assert (procedure.kind, procedure.test_class, procedure.labelled) == (kind, "guess", name != "select")
     assert procedure.alpha == 0.001 and procedure.cap > 0
     assert (procedure.sampling is not None) == (name in ("certify", "route"))
+
+
+def test_variants_of_a_part_are_in_its_file_and_stored_names_are_options():
+    for name in ("aces_predict", "route_predict"):
+        part, carried = catalog.find("procedures", name)
+        assert carried == {} and (part.kind, part.labelled) == ("predict", True)
+        assert catalog.build("procedures", name, {"n": 20_000}).cap in (20_000, 40_000)
+    assert catalog.build("procedures", "certify", {"against": "labels"}).test_class == "labels"
+    assert catalog.build("procedures", "aces", {"look": 500}).n_predict == 500
+    with pytest.raises(OptionError, match="procedure must be one of aces, certify, predict"):
+        catalog.build("procedures", "aces_guess")

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.signal import convolve2d
 from scipy.special import ndtri
 
-from smoothcert.ballots import BINS
 from smoothcert.classifiers.bundle import Bundle
 from smoothcert.contracts import Source
 from smoothcert.noise.gaussian import Gaussian
+from smoothcert.readouts import BINS
 from smoothcert.testing import answer
 
 SIGMA = 0.5

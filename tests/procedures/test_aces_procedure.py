@@ -12,8 +12,7 @@ from scipy.special import ndtri
 from smoothcert.bounds import lower_bound, tie_p_value
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import ModelError, OptionError
-from smoothcert.procedures.aces import Aces
-from smoothcert.procedures.aces_predict import AcesPredict
+from smoothcert.procedures.aces import Aces, AcesPredict
 from smoothcert.testing import check_procedure
 
 N0, N, LOOK, ALPHA = 10, 200, 50, 0.02
@@ -201,7 +200,7 @@ def test_the_error_of_predict_is_at_most_alpha_exactly(core):
     (lambda: Aces(n=5), "n of aces must be at least 12 to answer anything at alpha 0.001; got 5"),
     (lambda: Aces(alpha=0.0), "alpha of aces must be between 0 and 1"),
     (lambda: Aces(n0=0), "n0 of aces must be a positive whole number; got 0"),
-    (lambda: Aces(look=0), "look of aces must be a positive whole number; got 0"),
+    (lambda: Aces(n_predict=0), "look of aces must be a positive whole number; got 0"),
     (lambda: AcesPredict(n=11), "n of aces_predict must be at least 12 to answer anything at alpha 0.001; got 11"),
 ])  # fmt: skip
 def test_settings_that_cannot_work_are_refused(make, message):

@@ -14,8 +14,7 @@ from smoothcert.bounds import lower_bound
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.noise.uniform import Uniform
-from smoothcert.procedures.route import Route
-from smoothcert.procedures.route_predict import RoutePredict
+from smoothcert.procedures.route import Route, RoutePredict
 from smoothcert.sampling.exhaustive import Exhaustive
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending

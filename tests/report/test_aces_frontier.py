@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from smoothcert.contracts import ABSTAIN
+from smoothcert.decisions import Verdicts
 from smoothcert.report.aces import lines
 from smoothcert.report.aces_frontier import choices, point, round_numbers, unbeaten, verdict
-from smoothcert.runs.combine import Verdicts
 from smoothcert.runs.components import Parts, Single
 
 LABELS = np.array([0, 0, 1, 1])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from smoothcert.contracts import ABSTAIN
+from smoothcert.decisions import Verdicts, composed
 from smoothcert.errors import OptionError
 from smoothcert.report.aces import as_json, latex, lines, markdown, note, rows, text, theta_for
-from smoothcert.runs.combine import Verdicts, composed
 from smoothcert.runs.components import Parts
 
 LABELS = np.array([0, 1, 2, 1])

@@ -50,7 +50,7 @@ def test_a_tie_goes_to_the_lower_class_with_radius_0():
 
 
 def test_the_true_label_is_certified_only_where_it_wins():
-    procedure = Certify(sampling=Exhaustive(), against="labels")
+    procedure = Certify(sampling=Exhaustive(), test_class="labels")
     assert finished(procedure, [55, 200], truth=1).label == 1
     assert finished(procedure, [55, 200], truth=0).label == ABSTAIN
     assert finished(procedure, [127, 127, 1], truth=1).label == ABSTAIN  # the tie is not its own
@@ -59,8 +59,8 @@ def test_the_true_label_is_certified_only_where_it_wins():
 
 def test_nothing_is_guessed_where_everything_is_counted():
     procedure = Certify(n0=100, sampling=Exhaustive())
-    assert procedure.against == "leader" and procedure.cap == Exhaustive().cap
-    assert Certify(n0=100, sampling=Fixed()).against == "guess"
+    assert procedure.test_class == "leader" and procedure.cap == Exhaustive().cap
+    assert Certify(n0=100, sampling=Fixed()).test_class == "guess"
 
 
 def brightness(x):

@@ -1,9 +1,9 @@
 """What ACES counts besides classes: how sure a network is of a noisy copy, in bins that serve every threshold at once.
 
-A copy is *selected* at threshold θ when its doubt is at most θ. Doubt is the entropy of the softmax scores, to the base
-of the number of classes, so that it is in [0,1] (Horváth et al. 2022); of a selection network, the probability of its
-class 0, "leave it to the core". Bin i holds doubts in (i/100, (i+1)/100], the first one 0 as well, so the copies
-selected at θ = k/100 are those of the first k bins, and at θ = 0 none.
+A copy is *selected* at threshold θ when its uncertainty is at most θ. That is the entropy of the softmax scores, to the
+base of the number of classes, so that it is in [0,1] (Horváth et al. 2022); of a selection network, the probability of
+its class 0, "leave it to the core". Bin i holds uncertainties in (i/100, (i+1)/100], the first one 0 as well, so the
+copies selected at θ = k/100 are those of the first k bins, and at θ = 0 none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smoothcert.contracts import Counts, TopClass
+from smoothcert.contracts import TopClass
 from smoothcert.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ def grid_place(theta: float, whose: str) -> int:
     if not (0 <= place <= BINS and abs(theta * BINS - place) < 1e-9):
         raise OptionError(f"theta of {whose} must be one of 0, 0.01, …, 1; got {theta}")
     return place
-
-
-def selected(bins: Counts, theta: float) -> int:
-    """How many of the copies counted in bins [≥ 100] are selected at this threshold."""
-    return int(bins[: grid_place(theta, "a selection")].sum())
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class ClassAndEntropy:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class SelectorUncertainty:
     """One column, of a selection network: the bin of its probability of class 0."""
 
     def outcomes(self, classes: int) -> int:
@@ -64,8 +59,8 @@ class Doubt:
         return _bin(_unselected(scores))
 
     def close(self, scores: Tensor, share: float) -> Tensor:
-        doubt = _unselected(scores)
-        return _near(doubt, 2 * doubt * (1 - doubt) * share * _size(scores))
+        value = _unselected(scores)
+        return _near(value, 2 * value * (1 - value) * share * _size(scores))
 
 
 def _entropy(scores: Tensor) -> Tensor:
@@ -94,17 +89,17 @@ def _unselected(scores: Tensor) -> Tensor:
     return torch.softmax(scores.double(), dim=1)[:, 0].contiguous()
 
 
-def _bin(doubt: Tensor) -> Tensor:
-    """The bin [batch, 1] of each doubt [batch]; compared with k/100 itself, so that no product is rounded."""
+def _bin(value: Tensor) -> Tensor:
+    """The bin [batch, 1] of each uncertainty [batch]; compared with k/100 itself, so that no product is rounded."""
     import torch
 
-    return torch.bucketize(doubt, _edges()).unsqueeze(1)
+    return torch.bucketize(value, _edges()).unsqueeze(1)
 
 
-def _near(doubt: Tensor, error: Tensor) -> Tensor:
-    """Whether an edge between bins [batch, 1] is within the error of each doubt [batch]."""
+def _near(value: Tensor, error: Tensor) -> Tensor:
+    """Whether an edge between bins [batch, 1] is within the error of each uncertainty [batch]."""
     edges = _edges()
-    return ((doubt[:, None] - edges).abs() <= error[:, None]).any(dim=1, keepdim=True)
+    return ((value[:, None] - edges).abs() <= error[:, None]).any(dim=1, keepdim=True)
 
 
 def _edges() -> Tensor:

@@ -1,4 +1,4 @@
-"""The ballots of ACES: bins that agree with every threshold, and close calls that miss no change."""
+"""The readouts of ACES: bins that agree with every threshold, and close calls that miss no change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from smoothcert.ballots import BINS, ClassAndEntropy, Doubt, grid_place, selected
+from smoothcert.decisions import split
 from smoothcert.errors import ModelError, OptionError
+from smoothcert.readouts import BINS, ClassAndEntropy, SelectorUncertainty, grid_place
+
+
+def selected(bins, theta):
+    """How many copies counted in bins [≥ 100] are selected at this threshold."""
+    return int(split(np.asarray(bins)[None], [theta])[0, 0, 1])
+
 
 GRID = [k / BINS for k in range(BINS + 1)]
 
@@ -42,7 +49,7 @@ def test_bins_are_closed_on_the_right_and_hold_both_ends():
     doubts = torch.tensor(GRID, dtype=torch.float64)
     logits = torch.stack([doubts.log(), (1 - doubts).log()], dim=1)  # −inf at the ends
     back = torch.softmax(logits, 1)[:, 0]
-    bins = Doubt()(logits)[:, 0]
+    bins = SelectorUncertainty()(logits)[:, 0]
     exact = back == doubts  # some roots are rounded on the way
     assert exact.sum() >= 50
     places = torch.arange(BINS + 1)
@@ -72,20 +79,20 @@ def test_thresholds_off_the_grid_are_refused():
 
 def test_a_selection_network_has_two_classes():
     with pytest.raises(ModelError, match="a selection network must have 2 classes, core and certified; got 10"):
-        Doubt()(scores())
+        SelectorUncertainty()(scores())
 
 
-@pytest.mark.parametrize(("ballot", "classes"), [(ClassAndEntropy(), 10), (Doubt(), 2)])
-def test_close_calls_miss_no_change(ballot, classes):
+@pytest.mark.parametrize(("readout", "classes"), [(ClassAndEntropy(), 10), (SelectorUncertainty(), 2)])
+def test_close_calls_miss_no_change(readout, classes):
     """Scores moved by less than the share change no outcome that is not close; and most are not."""
     given = scores(rows=5000, classes=classes).double()
-    before, close = ballot(given), ballot.close(given, 1e-4)
+    before, close = readout(given), readout.close(given, 1e-4)
     assert close.shape == before.shape and close.dtype == torch.bool
     changed = torch.zeros_like(close)
     for seed in range(20):
         generator = torch.Generator().manual_seed(seed)
         signs = torch.randint(0, 2, given.shape, generator=generator) * 2 - 1
         moved = given + signs * 0.99e-4 * given.abs().amax(1, keepdim=True)
-        changed |= ballot(moved) != before
+        changed |= readout(moved) != before
     assert changed.any() and not (changed & ~close).any()
     assert close.double().mean() < 0.1

@@ -10,18 +10,17 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from smoothcert.ballots import BINS
 from smoothcert.bounds import lower_bound, lower_bounds, tie_p_value, tie_p_values
 from smoothcert.contracts import ABSTAIN, Answer
+from smoothcert.decisions import VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
-from smoothcert.procedures.aces import Aces
-from smoothcert.procedures.aces_predict import AcesPredict
+from smoothcert.procedures.aces import Aces, AcesPredict
+from smoothcert.readouts import BINS
 from smoothcert.runs._packed import row_of, values
-from smoothcert.runs.combine import Tally, composed, median_bin, of_classes, of_selection
 from smoothcert.runs.rows import Row
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "procedures"))
+sys.path.insert(0, str(Path(__file__).parent / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth
 
 GRID = np.arange(BINS + 1) / BINS
@@ -48,7 +47,7 @@ def drawn(rng, inputs, sharp=1.0):
 
     def tally(shares):
         guess, look, rest = (np.stack([rng.multinomial(n, row) for row in shares]) for n in (N0, LOOK, N - LOOK))
-        return Tally(guess, look, look + rest)
+        return VoteCounts(guess, look, look + rest)
 
     return tally(p), tally(q)
 
@@ -59,12 +58,12 @@ def answered(classes, bins, core, i, network):
     def columns(draw):
         if draw.purpose == "core":
             return np.eye(CLASSES, dtype=int)[None, core[i]]
-        part = {"guess": "guess", "predict": "look"}.get(draw.purpose.removeprefix("select-"), "")
+        part = {"guess": "guess", "predict": "predict"}.get(draw.purpose.removeprefix("select-"), "")
         if not part:
-            part = "look" if draw.draws == LOOK else "rest"
+            part = "predict" if draw.draws == LOOK else "rest"
         wide = np.zeros((2, BINS), dtype=int)
         for row, counts in enumerate((classes, bins)):
-            found = counts.test[i] - counts.look[i] if part == "rest" else getattr(counts, part)[i]
+            found = counts.test[i] - counts.predict[i] if part == "rest" else getattr(counts, part)[i]
             wide[row, : len(found)] = found
         if draw.purpose.startswith("select-"):
             return wide[1:]
@@ -79,8 +78,8 @@ def test_combining_equals_the_procedure_at_every_threshold(network):
     inputs = 25
     classes, bins = drawn(rng, inputs)
     core = rng.integers(0, CLASSES, inputs)
-    certified = of_classes(classes, ALPHA / 2, Gaussian(SIGMA))
-    selection = of_selection(bins, GRID, ALPHA / 2, Gaussian(SIGMA))
+    certified = of_classes(classes, ALPHA / 2, Gaussian(SIGMA), 4)
+    selection = of_selection(bins, GRID, ALPHA / 2, Gaussian(SIGMA), 4)
     found = composed(selection, certified, core)
     source = NETWORK_SOURCE if network else ENTROPY_SOURCE
     seen = set()
@@ -102,20 +101,20 @@ def test_the_ends_of_the_grid_are_the_core_and_the_smoothed_network():
     rng = np.random.default_rng(1)
     classes, bins = drawn(rng, 200)
     core = rng.integers(0, CLASSES, 200)
-    certified = of_classes(classes, ALPHA / 2, Gaussian(SIGMA))
-    found = composed(of_selection(bins, GRID[[0, -1]], ALPHA / 2, Gaussian(SIGMA)), certified, core)
+    certified = of_classes(classes, ALPHA / 2, Gaussian(SIGMA), 4)
+    found = composed(of_selection(bins, GRID[[0, -1]], ALPHA / 2, Gaussian(SIGMA), 4), certified, core)
     assert (found.label[0] == core).all() and (found.natural[0] == core).all() and (found.radius[0] == 0).all()
     assert (found.label[1] == certified.label).all() and (found.natural[1] == certified.natural).all()
     assert (found.radius[1] == certified.radius).all()
-    plain = of_classes(classes, ALPHA, Gaussian(SIGMA))
+    plain = of_classes(classes, ALPHA, Gaussian(SIGMA), 4)
     assert (plain.radius >= certified.radius).all() and plain.radius.mean() > certified.radius.mean() > 0
 
 
 def test_other_noises_and_levels():
     classes, _ = drawn(np.random.default_rng(2), 50)
-    wide, narrow = (of_classes(classes, 0.01, Gaussian(sigma)) for sigma in (1.0, 0.5))
+    wide, narrow = (of_classes(classes, 0.01, Gaussian(sigma), 4) for sigma in (1.0, 0.5))
     assert wide.radius == pytest.approx(2 * narrow.radius)
-    uniform = of_classes(classes, 0.01, Uniform(lam=0.5))
+    uniform = of_classes(classes, 0.01, Uniform(lam=0.5), 4)
     low = lower_bounds(np.take_along_axis(classes.test, classes.guess.argmax(1)[:, None], 1)[:, 0], N, 0.01)
     assert uniform.radius == pytest.approx(np.maximum(0.0, 0.5 * (2 * low - 1)))
     assert (uniform.label == narrow.label).all()
@@ -126,7 +125,7 @@ def test_the_median_is_the_bin_that_reaches_one_half():
     test[0, 7] = 10
     test[1, [0, 50]] = 5
     test[2, [0, 50]] = 4, 6
-    assert median_bin(Tally(test, test, test)).tolist() == [0.075, 0.005, 0.505]
+    assert median_bin(VoteCounts(test, test, test)).tolist() == [0.075, 0.005, 0.505]
 
 
 SETTINGS = {  # P(class 0), P(selected), how much they go together: each exercises another branch
@@ -154,10 +153,10 @@ def test_a_hundred_thousand_inputs_are_wrong_as_rarely_as_alpha_says(setting):
 
     drawn = [tally(n) for n in (10, 100, 300)]
     classes, bins = (
-        Tally(drawn[0][column], drawn[1][column], drawn[1][column] + drawn[2][column]) for column in (0, 1)
+        VoteCounts(drawn[0][column], drawn[1][column], drawn[1][column] + drawn[2][column]) for column in (0, 1)
     )
-    selection = of_selection(bins, np.array([0.01]), alpha / 2, Gaussian(SIGMA))
-    certified = of_classes(classes, alpha / 2, Gaussian(SIGMA))
+    selection = of_selection(bins, np.array([0.01]), alpha / 2, Gaussian(SIGMA), 4)
+    certified = of_classes(classes, alpha / 2, Gaussian(SIGMA), 4)
     assert (selection.label[0] == ABSTAIN).mean() > 0.9 or q not in (0.5, 0.499, 0.51)
     most = binom.ppf(1 - 1e-6, inputs, alpha)  # were each wrong with probability alpha, once in a million
     for core in (0, 1):
@@ -185,11 +184,11 @@ def test_an_input_takes_less_than_two_kilobytes(width):
     assert row_of(stored).answers == row.answers
 
 
-def test_counts_prove_no_more_than_for_an_input_of_any_size():
+def test_counts_prove_what_an_input_of_this_size_allows():
     from smoothcert.noise.gaussian_grid import GaussianGrid
 
     noise, counts = GaussianGrid(0.25), np.array([[0, 100]])
-    tally = Tally(counts, counts, 100 * counts)
-    [radius] = of_classes(tally, 0.001, noise).radius
+    tally = VoteCounts(counts, counts, 100 * counts)
+    small, large = (of_classes(tally, 0.001, noise, dim).radius[0] for dim in (64, 3 * 224 * 224))
     low = torch.from_numpy(lower_bounds(np.array([10_000]), 10_000, 0.001))
-    assert 0 < radius < float(noise.radius(low, 1 - low, 3 * 224 * 224))
+    assert small == np.nextafter(float(noise.radius(low, 1 - low, 64)), 0) and 0 < large < small
