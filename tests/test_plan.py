@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from smoothcert.boundaries import profile
-from smoothcert.bounds import lower_bound
+from smoothcert.bounds import lower_bound, proven_radii
 from smoothcert.contracts import Answer, Source
 from smoothcert.errors import OptionError, RunError
 from smoothcert.noise.gaussian import Gaussian
@@ -139,7 +139,7 @@ def test_schemes_that_cannot_are_named_and_spending_must():
 def test_the_mean_radius_of_fixed_n_is_exact_within_its_error():
     n, p = 500, 0.9
     hits = np.arange(n + 1)
-    radii = cost.radius_of(NOISE, hits, np.full(n + 1, n), 0.001)
+    radii = np.maximum(proven_radii(hits, n, 0.001, NOISE, 1), 0.0)
     found = cost.full_radius(Fixed(n, 0.001), NOISE, np.array([p]), 50, 20_000)
     assert abs(found.gain.value - binom.pmf(hits, n, p) @ radii) <= 5 * found.gain.error
     assert found.draws.value == n + 50

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
-from smoothcert.bounds import check_alpha, check_draws, lower_bound
+from smoothcert.bounds import check_alpha, check_draws, proven_radii
 from smoothcert.contracts import Noise
 from smoothcert.ensembles._orthant import missed, root_of
 from smoothcert.ensembles._sample import Floats, Integers, Sample
@@ -29,7 +28,6 @@ from smoothcert.streams import check_seed
 CLEAN = ("mean", "point")
 ENSEMBLES = 32  # clean parts drawn for each input
 SAMPLES = 16  # for the probability of each of them
-NONE = -1.0  # in the place of a radius
 SUBSETS = 30  # most ensembles of one size that are put together from the members at hand
 
 
@@ -126,7 +124,7 @@ class Forecast:
         return self._radii(generator(self.seed, n, "forecast counts").binomial(n, p), n, noise)
 
     def _radii(self, hits: Integers, n: int, noise: Noise) -> Radii:
-        reached = radii_of(hits, n, self.alpha, noise)
+        reached = proven_radii(hits, n, self.alpha, noise, 0)
         asked = self.radii if self.radii is not None else default_radii(noise)
         gained = np.maximum(reached, 0.0)
         low, middle, high = (float(value) for value in np.quantile(gained, (0.25, 0.5, 0.75)))
@@ -152,15 +150,6 @@ def _subsets(members: int, size: int, rng: np.random.Generator) -> list[list[int
     if math.comb(members, size) <= SUBSETS:
         return [list(chosen) for chosen in itertools.combinations(range(members), size)]
     return [sorted(rng.choice(members, size, replace=False).tolist()) for _ in range(SUBSETS)]
-
-
-def radii_of(hits: Integers, n: int, alpha: float, noise: Noise) -> Floats:
-    """The radius that so many hits of n prove; NONE where they prove nothing, not even the label."""
-    counts, where = np.unique(hits, return_inverse=True)
-    low = torch.tensor([lower_bound(int(count), n, alpha) for count in counts], dtype=torch.float64)
-    reached = torch.where(low > 0.5, noise.radius(low.clamp(min=0.5), 1 - low.clamp(min=0.5), 0), NONE)
-    radii: Floats = reached.numpy()[where].reshape(hits.shape)
-    return radii
 
 
 def default_radii(noise: Noise) -> tuple[float, ...]:

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv
 
 from smoothcert.boundaries import Boundaries, Crossings, leader_alpha, profile
-from smoothcert.bounds import Floats, Integers, fewest_draws
+from smoothcert.bounds import Floats, Integers, fewest_draws, proven_radii
 from smoothcert.contracts import Noise
 from smoothcert.errors import OptionError
 from smoothcert.sampling.anytime import Anytime
@@ -191,7 +190,7 @@ def full_radius(
         draws += seen
     else:
         n = np.full(len(chosen), sampling.n)
-    radii = radius_of(noise, rng.binomial(n, chosen), n, sampling.alpha)
+    radii = np.maximum(proven_radii(rng.binomial(n, chosen), n, sampling.alpha, noise, DIM), 0.0)
     return Prospect(mean_of(draws + n, repeats), mean_of(radii, repeats))
 
 
@@ -206,15 +205,6 @@ def _piloted(sampling: Pilot, noise: Noise, p: Floats, rng: np.random.Generator)
     return draws, n[where.ravel()]
 
 
-def radius_of(noise: Noise, hits: Integers, draws: Integers, alpha: float) -> Floats:
-    """The radii that so many hits prove; 0 for an abstention. For plans: not rounded down."""
-    import torch
-
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), draws - hits + 1, alpha), 0.0)
-    bound = torch.from_numpy(np.maximum(low, 0.5))
-    return np.where(low > 0.5, noise.radius(bound, 1 - bound, DIM).numpy(), 0.0)
-
-
 def reach(noise: Noise, n: int, alpha: float) -> float:
     """The largest radius that n draws can prove."""
-    return float(radius_of(noise, np.array([n]), np.array([n]), alpha)[0])
+    return float(proven_radii(np.array(n), n, alpha, noise, DIM))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from smoothcert.bounds import proven_radii
 from smoothcert.contracts import Noise
 from smoothcert.errors import SmoothcertError
 from smoothcert.recipe import build
@@ -51,7 +52,9 @@ def with_draws(record: Record, times: float, radii: Sequence[float]) -> MoreDraw
     classes = [tested_class(against, row) for row in record.rows]
     hits = np.array([tested(row)[0][label or 0] for row, label in zip(record.rows, classes, strict=True)])
     kept = [row.radius for row in record.rows]
-    if None in classes or not np.allclose(radius(hits, sampling.n, sampling.alpha, noise), kept, atol=CLOSE):
+    if None in classes or not np.allclose(
+        np.maximum(proven_radii(hits, sampling.n, sampling.alpha, noise, 0), 0.0), kept, atol=CLOSE
+    ):
         return None
     more = Fixed(round(times * sampling.n), sampling.alpha)
     right = np.array([label == row.label for row, label in zip(record.rows, classes, strict=True)])
@@ -61,18 +64,6 @@ def with_draws(record: Record, times: float, radii: Sequence[float]) -> MoreDraw
         float(expected_radius(p, more, noise).sum()) / len(right),
         {r: float(reaching(p, more, noise.p_needed(r, 0)).sum()) / len(right) for r in radii},
     )
-
-
-def radius(hits: Integers, draws: int, alpha: float, noise: Noise) -> Floats:
-    """The radius that so many hits prove, 0 where they prove none. An expectation needs no rounding downwards."""
-    import torch
-    from scipy.special import betaincinv
-
-    distinct, places = np.unique(hits, return_inverse=True)
-    low = betaincinv(np.maximum(distinct, 1), draws - distinct + 1, alpha)
-    sure = torch.from_numpy(np.where((distinct > 0) & (low > 0.5), low, 0.5))
-    found: Floats = np.where(sure > 0.5, noise.radius(sure, 1 - sure, 0).numpy(), 0.0)
-    return found[places].reshape(hits.shape)
 
 
 def expected_radius(p: Floats, sampling: Fixed, noise: Noise) -> Floats:
@@ -91,7 +82,8 @@ def expected_radius(p: Floats, sampling: Fixed, noise: Noise) -> Floats:
     hits = np.where(inside, hits, 0)
     ways = gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1)
     chance = np.where(inside, np.exp(ways + xlogy(hits, p[:, None]) + xlog1py(n - hits, -p[:, None])), 0.0)
-    found: Floats = (chance * radius(hits, n, sampling.alpha, noise)).sum(axis=1) / chance.sum(axis=1)
+    radii = np.maximum(proven_radii(hits, n, sampling.alpha, noise, 0), 0.0)
+    found: Floats = (chance * radii).sum(axis=1) / chance.sum(axis=1)
     return found
 
 

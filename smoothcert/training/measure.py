@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothcert import data
-from smoothcert.bounds import lower_bound
+from smoothcert.bounds import proven_radii
 from smoothcert.contracts import Batch
 from smoothcert.training.draws import fresh
 from smoothcert.training.forward import scores
@@ -52,8 +52,7 @@ def certified_estimate(network: nn.Module, watched: data.Inputs, settings: Setti
         if answers.shape[1:] == x.shape[1:]:
             return {}
         votes = int((answers.argmax(dim=1) == int(watched.labels[index])).sum())
-        low = torch.tensor(lower_bound(votes, _DRAWS, _ALPHA), dtype=torch.float64)
-        radii.append(float(noise.radius(low, 1 - low, x[0].numel())) if low > 0.5 else -1.0)
+        radii.append(float(proven_radii(np.array(votes), _DRAWS, _ALPHA, noise, x[0].numel())))
     reach, steps = max(radii), _WHOLE if noise.norm == "l0" else _RADII
     return {f"{r:g}": sum(radius >= r for radius in radii) / len(radii) for r in steps if r == 0 or r <= reach}
 

@@ -12,7 +12,7 @@ import torch
 from ensemble_cases import Family, inputs_of, linear_network
 from scipy.special import ndtr
 
-from smoothcert.bounds import lower_bound
+from smoothcert.bounds import lower_bound, proven_radii
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Evidence, Stream
 from smoothcert.ensembles._fit import distance, fit
@@ -20,7 +20,7 @@ from smoothcert.ensembles._orthant import missed, root_of
 from smoothcert.ensembles._sample import RIVALS, Sample, sample, work
 from smoothcert.ensembles._sheet import as_json, sheet
 from smoothcert.ensembles._variance import Parts, estimate, least_p, ratio, zeta_by_input
-from smoothcert.ensembles.forecast import Forecast, probabilities, radii_of
+from smoothcert.ensembles.forecast import Forecast, probabilities
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.noise.gaussian import Gaussian
@@ -170,7 +170,7 @@ def test_the_forecast_is_what_fresh_members_bring(size):
     # What is left of c's error, √(Σ_c/60), moves p by at most the density at zero.
     error += 0.4 * math.sqrt(np.diag(parts.clean.mean(axis=0)).max() / 60 / inputs)
     assert told.mean() == pytest.approx(hits.mean() / n, abs=4 * error)
-    radii = np.maximum(radii_of(hits, n, 0.001, NOISE), 0.0)
+    radii = np.maximum(proven_radii(hits, n, 0.001, NOISE, 0), 0.0)
     forecast = Forecast((size,), n=n).outlooks(parts, n, NOISE)[0]
     sd = radii.mean(axis=1).std(ddof=1) / math.sqrt(rounds) + radii.std(axis=0).mean() / math.sqrt(32 * inputs)
     assert forecast.certify.acr == pytest.approx(radii.mean(), abs=4 * sd + 0.02 * radii.mean())
@@ -193,7 +193,7 @@ def test_the_distribution_free_bound_is_chebyshevs_and_below_the_normal_one():
 
 def test_radii_are_those_of_certificates():
     hits, n, alpha = np.array([[0, 50, 61], [90, 99, 100]]), 100, 0.001
-    radii = radii_of(hits, n, alpha, NOISE)
+    radii = proven_radii(hits, n, alpha, NOISE, 0)
     for count, radius in zip(hits.ravel(), radii.ravel(), strict=True):
         low = lower_bound(int(count), n, alpha)
         proven = Evidence(0, ((int(count), n - int(count)),), n, low, 1 - low, alpha).certificate(NOISE, 4)
@@ -205,7 +205,7 @@ def test_measured_is_the_count_of_every_ensemble():
     found = {entry.size: entry for entry in Forecast((1, 2, 4, 9), radii=(0.0, 0.1)).measured(seen, NOISE)}
     assert found.keys() == {1, 2, 4} and [found[k].ensembles for k in (1, 2, 4)] == [4, 6, 1]
     hits = (seen.noisy.mean(axis=1) > 0).all(axis=2).sum(axis=1)
-    radii = np.maximum(radii_of(hits, 80, 0.001, NOISE), 0.0)
+    radii = np.maximum(proven_radii(hits, 80, 0.001, NOISE, 0), 0.0)
     assert found[4].p == pytest.approx(hits / 80)
     assert found[4].check.acr == pytest.approx(radii.mean())
     assert found[4].check.certified == pytest.approx({0.0: (radii > 0).mean(), 0.1: (radii >= 0.1).mean()})
