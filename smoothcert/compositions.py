@@ -22,7 +22,7 @@ from smoothcert.procedures.route import Route as RouteCertify
 from smoothcert.procedures.route import RoutePredict
 from smoothcert.recipe import describe
 from smoothcert.sampling.fixed import Fixed
-from smoothcert.smoothed import Procedure, Smoothed
+from smoothcert.smoothed import Arithmetic, Procedure, Smoothed
 
 Part = tuple[str, Any, Noise | None]  # role, model or what `smoothcert.load` takes, noise; a core has none
 
@@ -32,11 +32,11 @@ class Composition(ABC):
 
     kind: bundle.Part  # the procedure's name, with the options that belong to the composition
 
-    def __init__(self, parts: Sequence[Part], noise: Noise, engine: str) -> None:
+    def __init__(self, parts: Sequence[Part], noise: Noise, engine: str, arithmetic: Arithmetic) -> None:
         self.parts = tuple(parts)
         roles, models, noises = zip(*parts, strict=True)
         loaded = tuple(load(model) if isinstance(model, str | Path) else wrap(model) for model in models)
-        self._smoothed = Smoothed(bundle.Bundle(roles, loaded, noises), noise, engine=engine)
+        self._smoothed = Smoothed(bundle.Bundle(roles, loaded, noises), noise, engine=engine, arithmetic=arithmetic)
 
     @abstractmethod
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure: ...
@@ -94,15 +94,25 @@ class Aces(Composition):
     """
 
     def __init__(
-        self, certify: Any, core: Any, noise: Noise, theta: float = 0.3, select: Any = None, *, engine: str = "auto"
+        self,
+        certify: Any,
+        core: Any,
+        noise: Noise,
+        theta: float = 0.3,
+        select: Any = None,
+        *,
+        engine: str = "auto",
+        arithmetic: Arithmetic = None,
     ) -> None:
         self.theta = AcesCertify(theta).theta
         self.kind = {"name": "aces", "theta": theta}
         selection: list[Part] = [] if select is None else [("select", select, noise)]
-        super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine)
+        super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine, arithmetic)
 
     @classmethod
-    def load(cls, folder: str | Path, theta: float | None = None, *, engine: str = "auto") -> Self:
+    def load(
+        cls, folder: str | Path, theta: float | None = None, *, engine: str = "auto", arithmetic: Arithmetic = None
+    ) -> Self:
         """A composition that was saved, or that `smoothcert aces certify` keeps as RUN/model; at another theta."""
         kind, networks = bundle.load_kind(Path(folder), "aces")
         parts = dict(zip(networks.roles, networks.members, strict=True))
@@ -110,7 +120,9 @@ class Aces(Composition):
         if noise is None or not {"certify", "core"} <= parts.keys():
             raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
         at = kind.get("theta", 0.3) if theta is None else theta
-        made = cls(parts["certify"], parts["core"], noise, at, parts.get("select"), engine=engine)
+        made = cls(
+            parts["certify"], parts["core"], noise, at, parts.get("select"), engine=engine, arithmetic=arithmetic
+        )
         return made._at(Path(folder))
 
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
@@ -124,22 +136,28 @@ class Route(Composition):
     """A selector chooses one of several branches, each with its own noise; a branch without noise is a core."""
 
     def __init__(
-        self, branches: Sequence[tuple[Any, Noise | None]], selector: Any, noise: Noise, *, engine: str = "auto"
+        self,
+        branches: Sequence[tuple[Any, Noise | None]],
+        selector: Any,
+        noise: Noise,
+        *,
+        engine: str = "auto",
+        arithmetic: Arithmetic = None,
     ) -> None:
         if len(branches) < 2:
             raise ModelError(f"a route must have at least two branches; got {len(branches)}")
         self.kind = {"name": "route"}
         parts: list[Part] = [(f"branch {number}", *branch) for number, branch in enumerate(branches)]
-        super().__init__([*parts, ("select", selector, noise)], noise, engine)
+        super().__init__([*parts, ("select", selector, noise)], noise, engine, arithmetic)
 
     @classmethod
-    def load(cls, folder: str | Path, *, engine: str = "auto") -> Self:
+    def load(cls, folder: str | Path, *, engine: str = "auto", arithmetic: Arithmetic = None) -> Self:
         """A composition that was saved, or that a run of `smoothcert route certify` keeps as RUN/model."""
         _, networks = bundle.load_kind(Path(folder), "route")
         *branches, (selector, noise) = zip(networks.members, networks.noises, strict=True)
         if noise is None:
             raise ModelError(f"{folder} must hold branches and a selector with its noise; it does not")
-        return cls(branches, selector, noise, engine=engine)._at(Path(folder))
+        return cls(branches, selector, noise, engine=engine, arithmetic=arithmetic)._at(Path(folder))
 
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
         return RouteCertify(n0, Fixed(n, alpha))

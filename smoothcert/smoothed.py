@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from smoothcert.arithmetic import ChosenNoise, choose
+from smoothcert.arithmetic import check as check_arithmetic
 from smoothcert.classifiers import Ready, ready, wrap
-from smoothcert.contracts import Certificate, Job, Noise, Sampling, Source, Steps, input_key
+from smoothcert.classifiers.bundle import Bundle
+from smoothcert.classifiers.composed import leaves
+from smoothcert.classifiers.module import Module
+from smoothcert.contracts import Certificate, Classifier, Job, Noise, Sampling, Source, Steps, input_key
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError
 from smoothcert.procedures.certify import Certify
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Procedure: TypeAlias = Callable[[Source, int], Steps[Certificate]]
+Arithmetic: TypeAlias = Literal["exact", "float"] | None
 
 
 class Smoothed:
@@ -27,12 +35,28 @@ class Smoothed:
     >>> smoothed.certify(x).radius
     """
 
-    def __init__(self, model: Any, noise: Noise, num_classes: int | None = None, *, engine: str = "auto") -> None:
+    def __init__(
+        self,
+        model: Any,
+        noise: Noise,
+        num_classes: int | None = None,
+        *,
+        engine: str = "auto",
+        arithmetic: Arithmetic = None,
+    ) -> None:
+        """Gaussian noise is added in whole steps of 1/255 in calls where all inputs are 8-bit, as in the commands.
+
+        `arithmetic` "float" never does that; "exact" refuses other inputs.
+        """
+        check_arithmetic(arithmetic, noise)
         self.classifier = wrap(model)
         self.noise = noise
         self.num_classes = num_classes
-        self._engine = engine
+        self.notes: tuple[str, ...] = ()  # of the last call: where its draws were not made in the fastest or exact way
+        self._engine, self._arithmetic = engine, arithmetic
         self._ready: dict[tuple[int, ...], Ready] = {}
+        self._state: tuple[str, ...] = ()
+        self._warned: set[str] = set()
 
     def certify(
         self,
@@ -82,29 +106,52 @@ class Smoothed:
     ) -> list[Certificate]:
         """What a procedure says of each input."""
         tensors = [as_input(x) for x in inputs]
-        jobs = [(input_key(x), x) for x in tensors]
-        found: dict[int, Certificate] = {}
+        keys = [input_key(x) for x in tensors]
         # An input given twice has the same noise, so the same certificate: it is drawn once.
-        unique = dict(jobs)
-        prepared = {number: self._prepare(x) for number, x in unique.items()}
-        sources = {number: Source(ready.classifier, self.noise) for number, ready in prepared.items()}
+        unique = dict(zip(keys, tensors, strict=True))
+        self._look_again()
+        prepared = {key: self._prepare(x) for key, x in unique.items()}
+        chosen = choose(self.noise, self._arithmetic, enumerate(tensors), getattr(self.classifier, "noises", ()))
         engine = Local(batch, seed, workers=max((ready.workers for ready in prepared.values()), default=1))
-        for outcome in engine.run(Job(n, x, procedure(sources[n], x.numel())) for n, x in unique.items()):
-            found[outcome.index] = outcome.result
-        return [self._checked(found[number]) for number, _ in jobs]
+        sources = {key: _source(ready.classifier, chosen) for key, ready in prepared.items()}
+        outcomes = engine.run(Job(key, x, procedure(sources[key], x.numel())) for key, x in unique.items())
+        found = {outcome.index: outcome.result for outcome in outcomes}
+        self._note([*(ready.note for ready in prepared.values()), chosen.reason, *engine.notes])
+        return [self._checked(found[key]) for key in keys]
+
+    def _look_again(self) -> None:
+        """The networks are the user's: one whose weights have changed is made ready again, train mode is refused."""
+        state = tuple(leaf.state() for leaf in leaves(self.classifier) if isinstance(leaf, Module))
+        if state != self._state:
+            self._ready.clear()
+            self._state = state
 
     def _prepare(self, x: Tensor) -> Ready:
         """The model made ready for inputs of this shape, once."""
         shape = tuple(x.shape)
         if shape not in self._ready:
             self._ready[shape] = ready(self.classifier, x, self._engine)
+            note = self._ready[shape].note
+            if note and note not in self._warned:
+                self._warned.add(note)
+                warnings.warn(note, stacklevel=2)
         return self._ready[shape]
+
+    def _note(self, notes: Sequence[str]) -> None:
+        self.notes = tuple(note for note in dict.fromkeys(notes) if note)
 
     def _checked(self, certificate: Certificate) -> Certificate:
         classes = len(certificate.evidence.counts[0])
         if self.num_classes is not None and classes != self.num_classes:
             raise ModelError(f"the model must give scores for {self.num_classes} classes; got {classes}")
         return certificate
+
+
+def _source(classifier: Classifier, chosen: ChosenNoise) -> Source:
+    """What is sampled; the networks of a composition have noises of their own."""
+    if isinstance(classifier, Bundle):
+        classifier = replace(classifier, noises=tuple(chosen.others))
+    return Source(classifier, chosen.noise)
 
 
 def as_input(x: Any) -> Tensor:

@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     inputs = data.load(options.data, "test", options.skip, options.max)
-    noise = settled(Gaussian(options.sigma), None, inputs, options.out)  # as `smoothcert certify` would
+    noise = settled(Gaussian(options.sigma), None, inputs, options.out).noise  # as `smoothcert certify` would
     procedure, own = Certify(100, Fixed(options.n)), threading.local()
     names = [*options.members, *options.ensembles]
     models = models_of(options.members, options.ensembles, own)

@@ -23,6 +23,7 @@ ALLOWED = {
     "readouts": {"contracts", "errors"},
     "decisions": {"bounds", "contracts", "readouts"},
     "noise": {"contracts", "errors", "streams"},
+    "arithmetic": {"contracts", "errors", "noise"},
     "norms": {"contracts", "errors"},
     "architectures": {"contracts", "errors"},
     "data": {"catalog", "contracts", "errors", "files"},
@@ -88,7 +89,7 @@ ALLOWED = {
         "runs",
         "sampling",
     },
-    "smoothed": {"classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
+    "smoothed": {"arithmetic", "classifiers", "contracts", "engine", "errors", "noise", "procedures", "sampling"},
     "testing": {"contracts", "procedures", "smoothed"},
     "compositions": {"classifiers", "contracts", "errors", "procedures", "recipe", "sampling", "smoothed"},
 }

@@ -50,11 +50,9 @@ def carry_out(
 def _settled(
     networks: Sequence[Network], noise: Noise, inputs: Inputs, out: Path, arithmetic: str | None
 ) -> tuple[Sequence[Network], Noise]:
-    """Gaussian noises in whole steps, all of them, where this one is to be."""
-    settled = a.settled(noise, arithmetic, inputs, out)
-    if settled is noise:
-        return networks, noise
-    return [(role, model, around and a.in_steps(around)) for role, model, around in networks], settled
+    """The networks and the noise of the question, all Gaussian noises in one arithmetic."""
+    found = a.settled(noise, arithmetic, inputs, out, [around for _, _, around in networks])
+    return [(role, model, around) for (role, model, _), around in zip(networks, found.others, strict=True)], found.noise
 
 
 def _prepared(networks: Sequence[Network], inputs: Inputs, drawing: Drawing) -> Ready:

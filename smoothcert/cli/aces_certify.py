@@ -82,7 +82,7 @@ def select(
     procedure = Select(theta, n0, n, alpha, look)
     drawing.check()
     inputs = drawing.load()
-    around = a.settled(around, arithmetic, inputs, drawing.out)
+    around = a.settled(around, arithmetic, inputs, drawing.out).noise
     print(f"smoothcert: {p.say_noise(around)}: a test at {alpha / 2:g}", file=sys.stderr)
     prepared = drawing.prepare(model, inputs)
     drawing.carry_out(drawing.question(model, inputs, around, procedure), inputs, prepared, "select")

@@ -73,7 +73,7 @@ def command(
     drawing.check()
     promise = "nothing is drawn" if frozen else scheme.check(chosen, 0)
     inputs = drawing.load()
-    chosen = a.settled(chosen, arithmetic, inputs, drawing.out)
+    chosen = a.settled(chosen, arithmetic, inputs, drawing.out).noise
     print(f"smoothcert: {p.say_noise(chosen)}: {promise}", file=sys.stderr)
     prepared = drawing.prepare(model, inputs)
     question = drawing.question(model, inputs, chosen, procedure, preparation)

@@ -38,7 +38,7 @@ def command(
     m.check(memory, None, memory is not None, chosen, False, "guess")
     drawing.check()
     inputs = drawing.load()
-    chosen = a.settled(chosen, arithmetic, inputs, drawing.out)
+    chosen = a.settled(chosen, arithmetic, inputs, drawing.out).noise
     print(f"smoothcert: {p.say_noise(chosen)}", file=sys.stderr)
     prepared = drawing.prepare(model, inputs)
     question = drawing.question(model, inputs, chosen, procedure)

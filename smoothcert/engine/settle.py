@@ -84,6 +84,12 @@ def check_scores(scores: Any, rows: int) -> Tensor:
         raise ModelError(
             f"the classifier must return scores [batch, classes], here [{rows}, classes]; got {list(scores.shape)}"
         )
+    if scores.shape[1] == 1:
+        raise ModelError(
+            "the classifier must return scores for at least 2 classes; got one column, with which one class would "
+            "always win (make two of it: torch.cat([-s, s], dim=1) of a logit s, torch.cat([1 - p, p], dim=1) of a "
+            "probability p)"
+        )
     if bool(torch.isnan(scores).any()):
         raise ModelError("the classifier must return numbers; got NaN")
     return scores

@@ -44,7 +44,9 @@ def test_8_bit_data_get_whole_steps_unless_told_otherwise(command, place, capsys
     assert noise(place / "asked") == EXACT
     assert call("bytes.npz", "float", "--arithmetic", "float", command=command) == 0
     assert noise(place / "float") == FLOAT
+    capsys.readouterr()
     assert call("floats.npz", "floats", command=command) == 0 and noise(place / "floats") == FLOAT
+    assert "floating point to all inputs: input 11 has the value 0.3, which is no multiple" in capsys.readouterr().err
     for out in ("bytes", "float"):
         assert run(["verify", out, "--redraw", "3"]) == 0
 
