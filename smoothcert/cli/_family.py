@@ -127,7 +127,7 @@ def _description(record: Record) -> Description | None:
         description = ensemble.read(Path(question["model"]))
     except ModelError:
         return None
-    return description if description.digest == question["model_digest"] else None
+    return description if description.digest.hex == question["model_digest"] else None
 
 
 def _is_there(record: Record) -> bool:

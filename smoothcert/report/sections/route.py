@@ -60,7 +60,7 @@ def _replayed(record: Record) -> Replayed | None:
         run = composition(Path(question["model"]).parent, "route")
     except SmoothcertError:
         return None
-    return run if run.described.digest == question["model_digest"] and len(run.rows) == len(record.rows) else None
+    return run if run.described.digest.hex == question["model_digest"] and len(run.rows) == len(record.rows) else None
 
 
 def _panel(number: int, record: Record, records: Sequence[Record], radii: Sequence[float]) -> Panel:
