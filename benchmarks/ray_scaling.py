@@ -27,8 +27,7 @@ from smoothcert import catalog
 from smoothcert.classifiers import arrange, digest, load, ready
 from smoothcert.contracts import Answer
 from smoothcert.data import load as load_data
-from smoothcert.engine.cluster import Cluster
-from smoothcert.engine.ray import Worker
+from smoothcert.engine.ray import Cluster, Workbench, Worker
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.recipe import Means, Question, Recipe, describe
@@ -118,8 +117,12 @@ class Nothing:
     def __init__(self):
         self.notes = []
 
-    def run(self, items, advance):
+    def run(self, jobs):
         return iter(())
+
+
+def bench(advance):
+    return Workbench(Nothing(), list)
 
 
 def milliseconds(samples):
@@ -132,10 +135,10 @@ def milliseconds(samples):
 
 def overhead():
     """Round trip of a unit without draws, empty and with one input of CIFAR's and one of ImageNet's size."""
-    worker = ray.remote(num_cpus=1)(Worker).remote(Nothing, 0.5)
+    worker = ray.remote(num_cpus=1)(Worker).remote(bench, 0.5)
     list(worker.answer.remote([]))
     for name, shape in (("empty", None), ("one 3×32×32 input", SHAPE), ("one 3×224×224 input", (3, 224, 224))):
-        items = [] if shape is None else [(0, (np.zeros(shape, dtype=np.float32), 0))]
+        items = [] if shape is None else [(0, np.zeros(shape, dtype=np.float32), 0)]
         samples = []
         for _ in range(UNITS):
             start = time.perf_counter()

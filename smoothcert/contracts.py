@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -320,6 +320,7 @@ class Job:
     index: int
     x: Tensor
     steps: Steps[Any]
+    truth: int | None = None  # its label, where it is known
 
     @cached_property
     def key(self) -> int:
@@ -335,3 +336,12 @@ class Outcome:
     result: Any
     answers: tuple[Answer, ...]
     seconds: float  # its share of the time its batches took
+
+
+class Engine(Protocol):
+    """Carries out the draws of many jobs at once; another engine is one new file."""
+
+    notes: list[str]  # what the record should say of how it was done
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """Outcomes as they are ready; jobs are begun in order."""

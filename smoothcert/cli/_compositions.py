@@ -75,7 +75,7 @@ def _prepared(networks: Sequence[Network], inputs: Inputs, drawing: Drawing) -> 
 def _refuse_unlike(roles: Sequence[str], loaded: Sequence[Any], inputs: Inputs) -> None:
     """Networks that answer must have the same classes; a selector one for each branch."""
     from smoothcert.classifiers import try_once
-    from smoothcert.engine.settle import classes
+    from smoothcert.engine.batch_check import classes
 
     found = {}
     for role, classifier in zip(roles, loaded, strict=True):

@@ -17,7 +17,7 @@ from smoothcert.errors import OptionError
 if TYPE_CHECKING:
     from smoothcert.classifiers import Ready
     from smoothcert.data import Inputs, Subset
-    from smoothcert.engine.cluster import Cluster
+    from smoothcert.engine.ray import Cluster
     from smoothcert.recipe import Question
     from smoothcert.runs.remember import Remember
 
@@ -57,7 +57,7 @@ class Drawing(NamedTuple):
 
     def cluster(self) -> Cluster | None:
         """Where the draws are made, if not here."""
-        from smoothcert.engine.cluster import Cluster
+        from smoothcert.engine.ray import Cluster
 
         if self.ray is None:
             if self.ray_workers is not None:

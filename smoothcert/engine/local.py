@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import PROBE, Counts, Job, Outcome, Stream, batch_rows
+from smoothcert.contracts import PROBE, Counts, Engine, Job, Outcome, Stream, batch_rows
+from smoothcert.engine.batch_check import BatchChecked, FixedShape, check_batches, check_scores
 from smoothcert.engine.packing import Segment, Waiting, full_kind, pack
-from smoothcert.engine.settle import FixedShape, Settled, check_scores, settle
 from smoothcert.errors import SmoothcertError
 from smoothcert.streams import check_seed
 
@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
 
 @dataclass(eq=False)
-class Local:
+class Local(Engine):
     """Batches of `batch` rows in one process; `advance` is told of each, `notes` is for the record."""
 
     batch: int | None = None  # None: by the size of an input
@@ -50,7 +50,7 @@ class Local:
     workers: int = 1
     notes: list[str] = field(default_factory=list)
     shares: dict[str, float] = field(default_factory=lambda: {"noise": 0.0, "forward": 0.0, "count": 0.0})
-    _settled: dict[int, Settled] = field(default_factory=dict)
+    _checked: dict[int, BatchChecked] = field(default_factory=dict)
     _own: threading.local = field(default_factory=threading.local)
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class Local:
             if (job := next(queue, None)) is None:
                 break
             alive.append(Waiting(job, next(job.steps)))
-            self._settle(alive[-1])
+            self._check(alive[-1])
         first = first or next((waiting for waiting in alive if waiting.rows), None)
         return pack(alive, first.kind, self._rows(first)) if first is not None else []
 
@@ -99,16 +99,16 @@ class Local:
             waiting.receive(counts, rows, seconds * rows / total)
             if waiting.answered:
                 if (outcome := waiting.answer()) is None:
-                    self._settle(waiting)
+                    self._check(waiting)
                 else:
                     alive.remove(waiting)
                     yield outcome
 
     def _rows(self, waiting: Waiting) -> int:
         """Rows of a batch of such jobs: the asked number, or the one that a fixed shape of the network dictates."""
-        settled = self._settled.get(id(waiting.draw.source.classifier))
-        if settled and isinstance(settled.call, FixedShape):
-            return settled.call.rows
+        checked = self._checked.get(id(waiting.draw.source.classifier))
+        if checked and isinstance(checked.call, FixedShape):
+            return checked.call.rows
         return self.batch or batch_rows(waiting.job.x.shape)
 
     def _execute(self, segments: list[Segment]) -> Done:
@@ -116,14 +116,14 @@ class Local:
         import torch
 
         source = segments[0].waiting.draw.source
-        settled = self._settled[id(source.classifier)]
+        checked = self._checked[id(source.classifier)]
         with torch.inference_mode():
             start = time.perf_counter()
             try:
                 buffer = self._fill(segments, self._rows(segments[0].waiting))
                 noise_done = time.perf_counter()
                 # Always the whole buffer: a last, partial batch then has the shape of every other.
-                scores = check_scores(settled.call(buffer), len(buffer))
+                scores = check_scores(checked.call(buffer), len(buffer))
             except SmoothcertError as error:
                 raise type(error)(f"{_inputs(segments)}: {error}") from error
             forward_done = time.perf_counter()
@@ -152,24 +152,24 @@ class Local:
             at += rows
         return buffer
 
-    def _settle(self, waiting: Waiting) -> None:
+    def _check(self, waiting: Waiting) -> None:
         """Look at each classifier once, on noisy copies of the first input that asks for it."""
         import torch
 
         source, job = waiting.draw.source, waiting.job
-        if id(source.classifier) in self._settled:
+        if id(source.classifier) in self._checked:
             return
         with torch.inference_mode():
             plain = batch_rows(job.x.shape)
             probe = torch.empty(max(plain, min(self.batch or plain, 1024)), *job.x.shape)
             source.noise.fill(probe, job.x, Stream(self.seed, job.key, PROBE), 0)
             try:
-                settled = settle(source.classifier, probe, self.batch or plain)
+                checked = check_batches(source.classifier, probe, self.batch or plain)
             except SmoothcertError as error:
                 raise type(error)(f"input {job.index}: {error}") from error
-        self._settled[id(source.classifier)] = settled
-        if settled.note and settled.note not in self.notes:
-            self.notes.append(settled.note)
+        self._checked[id(source.classifier)] = checked
+        if checked.note and checked.note not in self.notes:
+            self.notes.append(checked.note)
 
 
 def _inputs(segments: list[Segment]) -> str:

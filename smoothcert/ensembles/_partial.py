@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from smoothcert.contracts import Classifier
-from smoothcert.engine.settle import FixedShape, settle
+from smoothcert.engine.batch_check import FixedShape, check_batches
 from smoothcert.ensembles._vote import Tally, Vote
 from smoothcert.errors import OptionError
 
@@ -48,7 +48,7 @@ class Partial:
         """The same of these members, looked at on a noisy probe [≥ batch_rows, ...]: does the number of rows matter?"""
         whole = len(probe)
         bound = [
-            isinstance(settle(member, probe, whole).call, FixedShape)
+            isinstance(check_batches(member, probe, whole).call, FixedShape)
             for member in dict.fromkeys(members[1:])
             if getattr(member, "rows", None) is None  # one with a frozen batch is called in its own way
         ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from smoothcert.contracts import Classifier
-from smoothcert.engine.settle import FixedShape, check_scores
+from smoothcert.engine.batch_check import FixedShape, check_scores
 from smoothcert.errors import ModelError, OptionError
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from smoothcert.contracts import (
     Certificate,
     Classifier,
     Draw,
+    Engine,
     Job,
     Noise,
     Outcome,
@@ -24,8 +25,8 @@ from smoothcert.contracts import (
     input_key,
 )
 from smoothcert.data import Inputs
+from smoothcert.engine.batch_check import FixedShape, classes
 from smoothcert.engine.local import Local
-from smoothcert.engine.settle import FixedShape, classes
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import NoNoise
 from smoothcert.recipe import Question, Recipe, build, build_procedure
@@ -36,7 +37,7 @@ from smoothcert.runs.store import Store
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from smoothcert.engine.cluster import Cluster
+    from smoothcert.engine.ray import Cluster
 
 CHUNK = 32  # inputs whose noise is chosen together; few, so that the first draws come soon
 
@@ -83,16 +84,14 @@ def carry_out(
             _recall(remember, store, source, inputs, means.batch)
         done, before = store.done(), _asked(classifier)
         watcher.started(len(inputs), len(done), procedure.cap + copies)
-        if cluster is None:
-            engine = Local(means.batch, question.seed, watcher.rows, means.workers)
-            notes, outcomes = engine.notes, engine.run(_jobs(procedure, source, inputs, done, prepare, question.seed))
-        else:
-            notes, outcomes = _elsewhere(cluster, recipe, inputs, done, watcher)
-        for outcome in outcomes:
+        engine: Engine = Local(means.batch, question.seed, watcher.rows, means.workers)
+        if cluster is not None:  # its workers choose noise levels for themselves
+            engine, prepare = _elsewhere(cluster, recipe, inputs, done, watcher), None
+        for outcome in engine.run(_jobs(procedure, source, inputs, done, prepare, question.seed)):
             row = _row(outcome, labels[outcome.index])
             store.add(row)
             watcher.finished((row.draws or 0) + copies)
-        kept = tuple(dict.fromkeys([*means.notes, *notes]))
+        kept = tuple(dict.fromkeys([*means.notes, *engine.notes]))
         asked = _sum(classifier, recipe.means.asked or {}, before)
         replace(recipe, means=replace(recipe.means, notes=kept, asked=asked)).write(folder / "recipe.toml")
         if remember is not None and remember.order is not None:
@@ -136,12 +135,11 @@ def _sum(classifier: Classifier, earlier: Mapping[str, int], before: Mapping[str
     return {"members": len(getattr(classifier, "members", ())), **total} if total.get("rows") else None
 
 
-def _elsewhere(
-    cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], watcher: Watcher
-) -> tuple[list[str], Iterator[Outcome]]:
-    from smoothcert.runs.remote import run_remotely  # it builds its jobs with this file
+def _elsewhere(cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], watcher: Watcher) -> Engine:
+    from smoothcert.runs.remote import remote_engine  # it builds its jobs with this file
 
-    return run_remotely(cluster, recipe, inputs, done, watcher.rows)
+    left = sum(index not in done for index in inputs.indices.tolist())
+    return remote_engine(cluster, recipe, inputs.tensor(0), left, watcher.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +194,7 @@ def _jobs(
 
 
 def jobs(
-    procedure: Any, source: Source, items: Sequence[tuple[int, Tensor, int]], prepare: Prepare | None, seed: int
+    procedure: Any, source: Source, items: Sequence[tuple[int, Tensor, int | None]], prepare: Prepare | None, seed: int
 ) -> Iterator[Job]:
     """Inputs (index, x, label) on their way, each at its own noise where one is chosen; then a look without noise."""
     import torch
@@ -208,7 +206,7 @@ def jobs(
     for (index, x, truth), noise in zip(items, noises, strict=True):
         own = replace(source, noise=noise)
         level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
-        yield Job(index, x, _with_clean(own, procedure(own, x.numel(), truth), level))
+        yield Job(index, x, _with_clean(own, procedure(own, x.numel(), truth), level), truth)
 
 
 def _with_clean(

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smoothcert.classifiers import Ready, digest, load, ready
-from smoothcert.contracts import Outcome, Source
-from smoothcert.data import Inputs
-from smoothcert.engine.cluster import Cluster
+from smoothcert.contracts import Job, Source
 from smoothcert.engine.local import Local
-from smoothcert.engine.ray import Ray
+from smoothcert.engine.ray import Cluster, Item, Ray, Workbench
 from smoothcert.errors import ModelError, SmoothcertError
 from smoothcert.recipe import Recipe, build, build_procedure, versions
 from smoothcert.runs.certify import jobs, prepared_by
@@ -27,22 +25,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def run_remotely(
-    cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], advance: Callable[[int], None]
-) -> tuple[list[str], Iterator[Outcome]]:
-    """Notes, and outcomes of the inputs that have no row yet, from the workers of a connected cluster."""
-    places = {index: at for at, index in enumerate(inputs.indices.tolist()) if index not in done}
-
-    def payload(index: int) -> Payload:
-        return inputs.tensor(places[index]).numpy(), int(inputs.labels[places[index]])
-
-    engine = Ray(cluster, advance)
+def remote_engine(
+    cluster: Cluster, recipe: Recipe, example: Tensor, inputs: int, advance: Callable[[int], None]
+) -> Ray:
+    """The engine whose workers, on a connected cluster, answer so many inputs of this recipe."""
     folders = tuple(str(Path(folder).resolve()) for folder in sys.path)
-    station = Station(recipe, cluster.threads, inputs.tensor(0).numpy(), folders)
-    return engine.notes, engine.run(station, list(places), payload)
-
-
-Payload = tuple[Any, int]  # an input, float32 [*shape] in [0,1], and its label
+    return Ray(cluster, Station(recipe, cluster.threads, example.numpy(), folders), inputs, advance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +42,7 @@ class Station:
     example: Any  # one input, float32 [*shape]
     folders: tuple[str, ...]  # where the driver looks for `package.module:callable`
 
-    def __call__(self) -> Answering:
+    def __call__(self, advance: Callable[[int], None]) -> Workbench:
         """Set up, on the worker: the same steps as on the command line."""
         import torch
 
@@ -63,8 +51,19 @@ class Station:
             prepared = self._load()
         except SmoothcertError as error:
             raise type(error)(f"on {socket.gethostname()}: {error}") from error
-        notes = [prepared.note] if prepared.note else []
-        return Answering(self.recipe, prepared, torch.tensor(self.example), [*notes, *self._other_versions()])
+        notes = [*([prepared.note] if prepared.note else []), *self._other_versions()]
+        question = self.recipe.question
+        procedure = build_procedure(question)
+        source = Source(prepared.classifier, build("noise", question.noise))
+        prepare = prepared_by(question, torch.tensor(self.example), prepared.classifier)
+
+        def made(items: Sequence[Item]) -> Iterator[Job]:
+            # A copy: what Ray hands over is read-only, and torch warns of that.
+            given = [(index, torch.tensor(x), truth) for index, x, truth in items]
+            return jobs(procedure, source, given, prepare, question.seed)
+
+        engine = Local(self.recipe.means.batch, question.seed, advance, prepared.workers, notes)
+        return Workbench(engine, made)
 
     def _load(self) -> Ready:
         import torch
@@ -81,23 +80,3 @@ class Station:
         here, theirs = versions(), self.recipe.means.versions
         differing = [f"{name} {here.get(name)} ≠ {theirs[name]}" for name in theirs if here.get(name) != theirs[name]]
         return [f"a worker's versions differ from the driver's: {', '.join(differing)}"] if differing else []
-
-
-class Answering:
-    """A worker that is set up: the ordinary engine on the inputs of its units."""
-
-    def __init__(self, recipe: Recipe, prepared: Ready, example: Tensor, notes: list[str]) -> None:
-        question = recipe.question
-        self.procedure = build_procedure(question)
-        self.source = Source(prepared.classifier, build("noise", question.noise))
-        self.engine = Local(recipe.means.batch, question.seed, workers=prepared.workers, notes=notes)
-        self.notes = self.engine.notes
-        self.prepare, self.seed = prepared_by(question, example, prepared.classifier), question.seed
-
-    def run(self, items: Sequence[tuple[int, Payload]], advance: Callable[[int], None]) -> Iterator[Outcome]:
-        import torch
-
-        self.engine.advance = advance
-        # A copy: what Ray hands over is read-only, and torch warns of that.
-        given = [(index, torch.tensor(x), label) for index, (x, label) in items]
-        return self.engine.run(jobs(self.procedure, self.source, given, self.prepare, self.seed))

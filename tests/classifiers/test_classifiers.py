@@ -11,7 +11,7 @@ from torch import nn
 
 from smoothcert.classifiers import digest, load, ready, wrap
 from smoothcert.classifiers.onnx import Onnx, from_network
-from smoothcert.engine.settle import settle
+from smoothcert.engine.batch_check import check_batches
 from smoothcert.errors import ModelError, OptionError
 
 
@@ -63,7 +63,7 @@ def test_a_stochastic_network_is_refused():
             return nn.functional.dropout(x.flatten(1), 0.5, training=True)
 
     with pytest.raises(ModelError, match="must give the same scores for the same input"):
-        settle(wrap(Stochastic().eval()), torch.rand(64, 4), 64)
+        check_batches(wrap(Stochastic().eval()), torch.rand(64, 4), 64)
 
 
 def test_a_network_of_another_shape_is_told_so():
@@ -93,7 +93,7 @@ def test_a_frozen_batch_size_is_served(tmp_path):
     loaded = load(path)
     assert loaded.rows == 3
     probe = torch.rand(64, 1, 4, 4)
-    settled = settle(loaded, probe, 64)
+    settled = check_batches(loaded, probe, 64)
     assert "exactly 3 rows" in settled.note
     assert torch.allclose(settled.call(probe), network(probe), atol=1e-5)
 

@@ -16,7 +16,7 @@ from smoothcert.classifiers.onnx import Onnx, from_network
 from smoothcert.cli import quantise as cli
 from smoothcert.cli.main import run
 from smoothcert.data import load as load_data
-from smoothcert.engine.settle import settle
+from smoothcert.engine.batch_check import check_batches
 from smoothcert.errors import DataError, ModelError, OptionError
 from smoothcert.training.checkpoints import publish
 
@@ -88,7 +88,7 @@ def test_it_is_a_function_of_one_input_at_any_batch_and_thread_count(pair):
     probe = noisy(load_data("digits", "test", max=200).tensors(), seed=2)
     after = pair[1]
     assert after.rows is None
-    assert settle(after, probe, 64).note == ""
+    assert check_batches(after, probe, 64).note == ""
     whole = after.with_threads(1)(probe)
     assert torch.equal(whole, after.with_threads(2)(probe))
     assert torch.equal(whole, torch.cat([after(x.unsqueeze(0)) for x in probe]))

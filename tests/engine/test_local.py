@@ -9,8 +9,8 @@ import torch
 
 from smoothcert.classifiers import ready, wrap
 from smoothcert.contracts import Draw, Job, Source, Stream, input_key
+from smoothcert.engine.batch_check import FixedShape, check_batches
 from smoothcert.engine.local import Local
-from smoothcert.engine.settle import FixedShape, settle
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
@@ -167,7 +167,7 @@ def test_last_bits_that_move_with_the_batch_size_are_pinned():
         return linear.score(x) * (1 + 1e-7 * len(x))
 
     probe = torch.rand(64, 4, generator=torch.Generator().manual_seed(0))
-    settled = settle(shaky, probe, 64)
+    settled = check_batches(shaky, probe, 64)
     assert isinstance(settled.call, FixedShape) and "last bits" in settled.note
     assert torch.equal(settled.call(probe[:5]), settled.call(probe)[:5])
     engine = Local(7, 0)

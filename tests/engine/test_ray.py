@@ -18,8 +18,7 @@ import pytest
 import small_run
 
 from smoothcert.classifiers import digest, load
-from smoothcert.engine.cluster import Cluster
-from smoothcert.engine.ray import MOST, Ray
+from smoothcert.engine.ray import MOST, Cluster, Ray
 from smoothcert.errors import ModelError, OptionError, SmoothcertError
 from smoothcert.runs.certify import Watcher, carry_out
 from smoothcert.runs.store import read
@@ -57,7 +56,7 @@ import sys
 sys.path[:0] = [{tests!r}, {folder!r}]
 from pathlib import Path
 from test_ray import make
-from smoothcert.engine.cluster import Cluster
+from smoothcert.engine.ray import Cluster
 make(Path({folder!r}), "run", "{module}:score", Cluster({address!r}))
 """
 

@@ -41,7 +41,7 @@ class FixedShape:
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class BatchChecked:
     """A classifier as the engine will call it, and what had to be done for it."""
 
     call: Classifier
@@ -49,7 +49,7 @@ class Settled:
     note: str = ""
 
 
-def settle(classifier: Any, probe: Tensor, batch: int) -> Settled:
+def check_batches(classifier: Any, probe: Tensor, batch: int) -> BatchChecked:
     """Check the classifier on noisy inputs probe [≥ batch_rows, ...] and choose how to call it."""
     plain = batch_rows(probe.shape[1:])
     rows = getattr(classifier, "rows", None)  # a network exported with a frozen batch size
@@ -58,14 +58,14 @@ def settle(classifier: Any, probe: Tensor, batch: int) -> Settled:
         whole = check_scores(fixed(probe), len(probe))
         _refuse_unless_close(whole, fixed(probe), "when the same batch is given twice")
         _refuse_unless_close(whole.flip(0), fixed(probe.flip(0)), "with the other inputs in the batch")
-        return Settled(fixed, whole.shape[1], f"the network takes exactly {rows} rows at a time")
+        return BatchChecked(fixed, whole.shape[1], f"the network takes exactly {rows} rows at a time")
     whole = check_scores(classifier(probe), len(probe))
     _refuse_unless_close(whole, check_scores(classifier(probe), len(probe)), "when the same batch is given twice")
     _refuse_unless_close(whole.flip(0), classifier(probe.flip(0)), "with the other inputs in the batch")
     if all(_in_pieces(classifier, probe, whole, size) for size in sorted({1, 7, plain, min(batch, len(probe))})):
-        return Settled(classifier, whole.shape[1])
+        return BatchChecked(classifier, whole.shape[1])
     note = f"scores differ in their last bits with the batch size, so every batch has {plain} rows"
-    return Settled(FixedShape(classifier, plain), whole.shape[1], note)
+    return BatchChecked(FixedShape(classifier, plain), whole.shape[1], note)
 
 
 def classes(classifier: Any, x: Tensor) -> int:
