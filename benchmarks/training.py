@@ -22,9 +22,7 @@ import torch
 from torch.nn import functional as F
 
 from smoothcert.contracts import Batch
-from smoothcert.training import loop, setup
-from smoothcert.training.settings import Settings
-from smoothcert.training.sigma_map import SigmaMap
+from smoothcert.training import Settings, loop, setup
 
 SHAPE, CLASSES = (3, 32, 32), 10
 # copies of a batch, passes with a gradient to the input, passes with a gradient to the weights
@@ -42,17 +40,13 @@ def prepare(arch, objective, batch, folder):
         np.savez(path, x=random.random((batch, *SHAPE), dtype=np.float32), y=np.arange(batch) % CLASSES)
     copies, attacks, _ = PASSES[objective]
     options = {"copies": copies, **({"steps": attacks} if attacks else {})}
-    settings = Settings(str(path), arch, objective, epochs=1, batch=batch, objective_options=options)
+    settings = Settings(str(path), arch, objective, epochs=1, batch=batch, lr=0.01, objective_options=options)
     inputs, _ = setup.inputs(settings)
     loss = setup.objective(settings)
-    fabric = loop._fabric("cpu")
     network = setup.network(setup.config(settings, inputs, loss), settings).train()
-    optimiser = torch.optim.SGD(network.parameters(), 0.01, 0.9, weight_decay=1e-4, nesterov=True)
-    model, wrapped = fabric.setup(network, optimiser)
-    noise, sigmas = settings.build_noise(), SigmaMap.fresh(settings, batch)
-    work = loop.Work(settings, inputs, fabric, network, model, wrapped, loss, noise, sigmas, None)
+    work = loop.Work.begun(settings, inputs, network, loss, loop.joined("cpu"))
     x, y = inputs.tensors(), torch.from_numpy(inputs.labels)
-    return work, Batch(x, y, torch.full((batch,), 0.25), torch.Generator().manual_seed(0), 0.0, noise)
+    return work, Batch(x, y, torch.full((batch,), 0.25), torch.Generator().manual_seed(0), 0.0, work.noise)
 
 
 def ours(work, batch, steps):

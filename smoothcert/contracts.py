@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 if TYPE_CHECKING:
     import numpy as np
     import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
 T = TypeVar("T")
 
@@ -297,12 +297,6 @@ class Batch(NamedTuple):
     generator: torch.Generator  # the source of every random number of a loss, so that training can be repeated
     epoch: float  # epochs done so far, with the fraction of the present one: warm-ups are told in epochs
     noise: Noise
-
-
-class Objective(Protocol):
-    """A training loss; its terms are summed for the gradient and logged by name."""
-
-    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]: ...
 
 
 class Answer(NamedTuple):

@@ -32,8 +32,8 @@ from smoothcert.report.metrics import figures
 from smoothcert.runs.certify import _row
 from smoothcert.runs.store import Store, read
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.training import Settings
 from smoothcert.training.loop import train
-from smoothcert.training.settings import Settings
 
 SEEDS = (0, 1, 2)
 NOISES = {"l1": Uniform(lam=1.0), "l0": Discrete(keep=0.8, values=2)}

@@ -26,8 +26,8 @@ from smoothcert.engine.local import Local
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.training import Settings
 from smoothcert.training.loop import Watch, train
-from smoothcert.training.settings import Settings
 
 SIGMA, N, RADII = 0.25, 4000, (0.0, 0.25, 0.5, 0.7)
 OPTIONS = {

@@ -26,8 +26,8 @@ from smoothcert.classifiers import digest
 from smoothcert.files import write_whole
 from smoothcert.report.metrics import figures, radius_name
 from smoothcert.runs.store import read
+from smoothcert.training import RATES, Settings
 from smoothcert.training.checkpoints import CONFIG, WEIGHTS, read_config
-from smoothcert.training.settings import RATES, Settings
 from smoothcert.training.setup import objective
 
 RADII = (0.0, 0.25, 0.5, 0.75)

@@ -17,7 +17,7 @@ from smoothcert.cli._options import ImageSize, NoiseName, Range, Threads, parse_
 from smoothcert.cli._parts import parse_value, say_noise
 
 if TYPE_CHECKING:
-    from smoothcert.training.settings import Settings
+    from smoothcert.training import Settings
 
 
 def command(
@@ -74,7 +74,7 @@ def command(
     On several devices: `torchrun --nproc-per-node N -m smoothcert train …`.
     """
     from smoothcert.errors import OptionError
-    from smoothcert.training.settings import Settings
+    from smoothcert.training import Settings
 
     options = _options(set_ or [], arch, objective, noise)
     settings = Settings(
@@ -117,9 +117,10 @@ def _describe(settings: Settings) -> None:
     from smoothcert.architectures import cost
     from smoothcert.training import setup
 
-    inputs, _ = setup.inputs(settings)
     loss = setup.objective(settings)
-    setup.require_noise(settings, loss, inputs.tensor(0))
+    setup.require_fit(settings, loss)
+    inputs, _ = setup.inputs(settings)
+    setup.require_grid(settings, inputs.tensor(0))
     config = setup.config(settings, inputs, loss)
     network = setup.network(config, settings)
     typer.echo(f"{settings.arch} for {list(inputs.shape)}: {cost(network, inputs.shape)}")

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from smoothcert.errors import DataError, OptionError, unknown
+from smoothcert.errors import DataError, OptionError, reason, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -193,3 +193,26 @@ def load(
 ) -> Inputs:
     """The inputs of `Subset(spec, …)`, in one call."""
     return Subset(spec, split, skip, max, start, value_range, image_size).load()
+
+
+def read_arrays(what: str, path: Path, *names: str) -> list[Array]:
+    """The arrays of these names in an `.npz` file, which is what."""
+    import numpy as np
+
+    if not path.is_file():
+        raise DataError(f"{what} '{path}' must be an .npz file; got {'a folder' if path.is_dir() else 'no such file'}")
+    arrays, wanted = None, " and ".join(names)
+    try:
+        # Pickles stay shut: a data file must not be able to run code.
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.lib.npyio.NpzFile):
+            with archive:
+                arrays = {name: archive[name] for name in archive.files if name in names}
+                held = ", ".join(archive.files) or "nothing"
+    except Exception as error:  # a foreign or damaged file can provoke anything in its reader
+        raise DataError(f"{what} '{path}' must be a sound .npz file of plain arrays; got: {reason(error)}") from error
+    if arrays is None:
+        raise DataError(f"{what} '{path}' must be an .npz archive with arrays {wanted}; got a single array")
+    if len(arrays) < len(names):
+        raise DataError(f"{what} '{path}' must hold arrays {wanted}; got {held}")
+    return [arrays[name] for name in names]

@@ -4,8 +4,6 @@ Folders have the ImageFolder layout, root/<split>/<class>/*.png|jpg|jpeg. ImageN
 (Cohen et al. 2019): shorter side to 256, centre crop 224, by image_size=224.
 """
 
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from smoothcert.data import Inputs, Subset
+from smoothcert.data import Inputs, Subset, read_arrays
 from smoothcert.data._sets import Array
 from smoothcert.errors import DataError, reason
 
@@ -67,7 +65,7 @@ class FolderStore:
 
 def load_npz(path: Path, subset: Subset) -> Inputs:
     """The selected inputs of the file. It holds one split, so `split` only names it."""
-    values, labels = _read(path)
+    values, labels = read_arrays("data", path, "x", "y")
     _check_shapes(path, values, labels)
     indices = subset.indices(len(values))
     values, labels = values[indices], labels[indices]
@@ -98,23 +96,6 @@ def load_folder(root: Path, subset: Subset) -> Inputs:
     labels = np.array([found[index][1] for index in indices], dtype=np.int64)
     shape = (3, image_size, image_size) if image_size is not None else _common_shape(paths)
     return Inputs(str(root), subset.split, indices, labels, shape, len(classes), FolderStore(paths, image_size))
-
-
-def _read(path: Path) -> tuple[Array, Array]:
-    if not path.is_file():
-        raise DataError(f"data '{path}' must be an .npz file; got {'a folder' if path.is_dir() else 'no such file'}")
-    try:
-        # Pickles stay shut: a data file must not be able to run code.
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"data '{path}' must be an .npz archive with arrays x and y; got a single array")
-        with archive:
-            if not {"x", "y"} <= set(archive.files):
-                held = ", ".join(archive.files) or "nothing"
-                raise DataError(f"data '{path}' must hold arrays x and y; got {held}")
-            return archive["x"], archive["y"]
-    except (ValueError, EOFError, KeyError, OSError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"data '{path}' must be a sound .npz file of plain arrays; got: {reason(error)}") from error
 
 
 def _check_shapes(path: Path, values: Array, labels: Array) -> None:

@@ -1,1 +1,119 @@
-"""Training of base classifiers: one loop, many objectives."""
+"""Training of base classifiers: one loop, many objectives. Here is everything that decides which network it ends with.
+
+Settings ─▶ setup (inputs, network, objective) ─▶ loop ─▶ checkpoint
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, cast
+
+from smoothcert import catalog
+from smoothcert.errors import OptionError, require_count, require_number, unknown
+
+SCHEDULES = ("step", "one_cycle")
+AUGMENTATIONS = ("none", "crop_flip")
+SIGMA = 0.25  # unless a level is given
+RATES = {"sgd": 0.1, "adamw": 0.001}  # the optimisers, and the rate of each unless one is given
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Defaults are those of Cohen et al. (2019): SGD with Nesterov momentum, ÷10 after each third of 150 epochs."""
+
+    data: str
+    arch: str
+    objective: str = "gaussian"
+    sigma: float | None = None  # 0.25 unless a level is given; none for a noise that has no such level
+    epochs: int = 150
+    batch: int = 256
+    lr: float | None = None  # the optimiser's own in RATES unless one is given
+    schedule: str = "step"
+    drops: tuple[int, ...] | None = None  # epochs after which `step` divides by 10; None: after each third
+    warmup: int = 0  # epochs of a rate that rises in a line, before the schedule's own
+    clip: float = 0.0  # the most that the length of the gradient may be; 0: any
+    ema: float = 0.0  # decay of a running average of the weights, which is then the result; 0: none
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    augment: str = "none"
+    seed: int = 0
+    start: str | None = None  # a checkpoint whose weights to begin with
+    labels: str | None = None  # a file of other labels for the training inputs
+    sigma_per_example: bool = False
+    sigma_warmup: int = 50  # epochs at the common σ
+    sigma_step: float = 1e-4
+    sigma_draws: int = 1
+    value_range: tuple[float, float] | None = None
+    image_size: int | None = None
+    arch_options: Mapping[str, Any] = field(default_factory=dict)
+    objective_options: Mapping[str, Any] = field(default_factory=dict)
+    noise: str = "gaussian"
+    noise_options: Mapping[str, Any] = field(default_factory=dict)
+    optimiser: str = "sgd"  # with Nesterov momentum; or adamw, whose first beta is the momentum
+
+    def __post_init__(self) -> None:
+        if self.sigma is not None:
+            self._require("sigma", "a finite number above 0", lambda sigma: 0 < sigma < math.inf)
+        object.__setattr__(self, "sigma", getattr(self.build_noise(), "sigma", None))
+        if self.optimiser not in RATES:
+            raise unknown("optimiser of training", self.optimiser, RATES)
+        if self.lr is None:
+            object.__setattr__(self, "lr", RATES[self.optimiser])
+        self._require("lr", "a finite number above 0", lambda lr: 0 < lr < math.inf)
+        self._require("sigma_step", "a finite number above 0", lambda step: 0 < step < math.inf)
+        self._require("momentum", "in (0, 1)", lambda momentum: 0 < momentum < 1)
+        self._require("ema", "in [0, 1)", lambda ema: 0 <= ema < 1)
+        require_number("training", weight_decay=self.weight_decay, clip=self.clip)
+        require_count("training", epochs=self.epochs, batch=self.batch, sigma_draws=self.sigma_draws)
+        require_count("training", least=0, seed=self.seed, warmup=self.warmup, sigma_warmup=self.sigma_warmup)
+        if self.drops is not None and not all(isinstance(drop, int) and drop >= 1 for drop in self.drops):
+            raise OptionError(f"drops of training must be epochs, whole numbers of at least 1; got {list(self.drops)}")
+        if self.drops is not None and self.schedule != "step":
+            raise OptionError(f"drops of training must go with the step schedule; got {self.schedule}")
+        if self.schedule not in SCHEDULES:
+            raise unknown("schedule of training", self.schedule, SCHEDULES)
+        if self.augment not in AUGMENTATIONS:
+            raise unknown("augment of training", self.augment, AUGMENTATIONS)
+
+    def _require(self, name: str, what: str, holds: Callable[[Any], bool]) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not holds(value):
+            raise OptionError(f"{name} of training must be {what}; got {value}")
+
+    def build_noise(self) -> Any:
+        """The noise that is trained under."""
+        takes = {item.name for item in fields(catalog.find("noise", self.noise)[0])}
+        if self.sigma is not None and "sigma" not in takes:
+            raise OptionError(f"sigma of training must be left out with {self.noise} noise; got {self.sigma}")
+        free = "sigma" in takes and self.sigma is None and "lam" not in self.noise_options
+        level = {"sigma": SIGMA if free else self.sigma} if free or self.sigma is not None else {}
+        return catalog.build("noise", self.noise, {**level, **self.noise_options})
+
+    @property
+    def level(self) -> float:
+        """The common σ; 1 for a noise that has none."""
+        return 1.0 if self.sigma is None else self.sigma
+
+    def rate(self, epoch: float) -> float:
+        """The learning rate when so many epochs are done: a function of the settings alone, so nothing to resume."""
+        warm = min(1.0, (epoch + 0.01) / self.warmup if self.warmup else 1.0)
+        return warm * (cast(float, self.lr) * self._scheduled(epoch))
+
+    def _scheduled(self, epoch: float) -> float:
+        """Which part of the highest rate it is by the schedule."""
+        done = epoch / self.epochs
+        if self.drops is not None:
+            return 0.1 ** sum(epoch >= drop for drop in self.drops)
+        if self.schedule == "step":
+            return 0.1 ** int(3 * int(epoch) / self.epochs)
+        if done < 0.3:  # one cycle (Smith 2018): up in a line, down along a cosine
+            return 0.04 + 0.96 * done / 0.3
+        return 0.5 * (1 + math.cos(math.pi * (done - 0.3) / 0.7))
+
+    def table(self) -> dict[str, Any]:
+        """As the plain values that JSON keeps, for config.json and for comparison with one."""
+        table: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return table

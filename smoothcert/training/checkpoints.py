@@ -6,25 +6,31 @@
 
 Each file is replaced atomically. A kill between two of them is harmless: `state.pt` is whole by itself and comes first,
 and whoever goes on training publishes it again.
-Weights of others are read by `smoothcert.training.foreign`.
+Weights that others saved are read too: Cohen's `{arch, state_dict}` files and bare `.safetensors` of CIFAR residual
+networks.
 """
-
-from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from smoothcert import catalog
-from smoothcert.errors import ModelError, SmoothcertError
+from smoothcert import catalog, zoo
+from smoothcert.errors import ModelError, SmoothcertError, reason
 from smoothcert.files import write_whole
 
+_Moments: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]  # mean and standard deviation of the channels
+
 WEIGHTS, CONFIG, STATE = "weights.safetensors", "config.json", "state.pt"
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean and standard deviation of its channels, in [0,1]
+_OPTIONAL = ("num_batches_tracked", "normalise.mean", "normalise.std")  # others keep normalisation outside the weights
 
 
 def save(folder: Path, network: nn.Module, config: Mapping[str, Any], state: Mapping[str, Any]) -> None:
@@ -42,8 +48,6 @@ def plain(network: nn.Module) -> dict[str, Tensor]:
 
 def publish(folder: Path, weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Write the two files that make a network, weights first: a config stands for weights that are there."""
-    from safetensors.torch import save as to_bytes
-
     write_whole(folder / WEIGHTS, to_bytes(dict(weights), metadata={"format": "pt"}))
     write_whole(folder / CONFIG, json.dumps(config, indent=2, allow_nan=False).encode() + b"\n")
 
@@ -85,15 +89,12 @@ def read_state(folder: Path) -> dict[str, Any]:
 
 def read_any(path: str | Path) -> nn.Module:
     """The network, in eval mode, of a checkpoint folder, a `.safetensors` or legacy `.pth.tar` file, or of the zoo."""
-    from smoothcert import zoo
-    from smoothcert.training import foreign
-
     path = zoo.located(path)
     if path.is_dir():
         return read_network(path)[0]
     if path.suffix == ".safetensors":
-        return foreign.read_bare(path)[0]
-    return foreign.read_legacy(path)[0]
+        return read_bare(path)[0]
+    return read_legacy(path)[0]
 
 
 def build(config: Mapping[str, Any], whom: str) -> nn.Module:
@@ -125,8 +126,6 @@ def fill(network: nn.Module, weights: Mapping[str, Tensor], whom: str, optional:
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and the metadata of a `.safetensors` file."""
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
@@ -146,6 +145,68 @@ def load_pickle(path: Path) -> Any:
         raise _damaged(path, error) from error
 
 
+def read_legacy(path: Path) -> tuple[nn.Module, dict[str, Any]]:
+    """A `.pth.tar` of locuslab/smoothing and its kin: Sequential(NormalizeLayer, resnet), arch cifar_resnetN."""
+    saved = load_pickle(path)
+    if not isinstance(saved, dict) or not {"arch", "state_dict"} <= saved.keys():
+        raise ModelError(f"model '{path}' must be a file of arch and state_dict; got another kind of file")
+    match = re.fullmatch(r"(cifar_)?resnet(\d+)", str(saved["arch"]))
+    if match is None or not isinstance(saved["state_dict"], dict):
+        raise ModelError(f"arch of '{path}' must be cifar_resnet20, resnet50 or alike; got '{saved['arch']}'")
+    # The names inside the residual network, without Sequential's "1." and DataParallel's "module.".
+    weights = {re.sub(r"^(module\.)?(1\.)?(module\.)?", "", name): own for name, own in saved["state_dict"].items()}
+    if match[1] is None:
+        return _imagenet(path, weights, str(saved["arch"]))
+    named = {re.sub(r"^fc\.", "linear.", name): tensor for name, tensor in weights.items()}
+    return _cifar(path, named, catalog.find("data", "cifar10")[0].normalisation, expected=int(match[2]))
+
+
+def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
+    """A `.safetensors` file of a CIFAR residual network whose metadata name its normalisation; depth from its keys."""
+    weights, metadata = read_tensors(path)
+    said = re.fullmatch(r"mean ([\d.,]+) std ([\d.,]+)", metadata.get("normalisation", ""))
+    if said is None:
+        raise ModelError(
+            f"metadata of '{path}' must hold normalisation 'mean a,b,c std d,e,f' (in [0,1]); got nothing of the kind"
+        )
+    try:
+        mean, std = (tuple(float(number) for number in part.split(",")) for part in said.groups())
+    except ValueError as error:
+        raise ModelError(f"normalisation of '{path}' must be numbers; got '{said[0]}'") from error
+    return _cifar(path, weights, (mean, std))
+
+
+def _imagenet(path: Path, weights: Mapping[str, Tensor], arch: str) -> tuple[nn.Module, dict[str, Any]]:
+    if "fc.weight" not in weights:
+        raise ModelError(f"weights of '{path}' must be of an ImageNet resnet (conv1, layer1…4, fc); got other names")
+    known = {"arch": arch, "shape": [3, 224, 224], "classes": int(weights["fc.weight"].shape[0]), "data": "imagenet"}
+    return _filled(path, weights, IMAGENET, known)
+
+
+def _cifar(
+    path: Path, weights: Mapping[str, Tensor], normalisation: _Moments, expected: int | None = None
+) -> tuple[nn.Module, dict[str, Any]]:
+    blocks = {name.split(".")[1] for name in weights if name.startswith("layer1.")}
+    depth = 6 * len(blocks) + 2
+    if not blocks or "linear.weight" not in weights or "conv1.weight" not in weights:
+        raise ModelError(f"weights of '{path}' must be of a CIFAR resnet (conv1, layer1…3, linear); got other names")
+    if expected is not None and depth != expected:
+        raise ModelError(f"weights of '{path}' must have the depth its arch says, {expected}; got {depth}")
+    shape, classes = [int(weights["conv1.weight"].shape[1]), 32, 32], int(weights["linear.weight"].shape[0])
+    known = {"arch": f"resnet{depth}", "shape": shape, "classes": classes, "data": "cifar10"}
+    shortcut = "conv" if any(".downsample." in name for name in weights) else "pad"
+    return _filled(path, weights, normalisation, known, shortcut=shortcut)
+
+
+def _filled(
+    path: Path, weights: Mapping[str, Tensor], normalisation: _Moments, known: Mapping[str, Any], **options: str
+) -> tuple[nn.Module, dict[str, Any]]:
+    mean, std = normalisation
+    config = {**known, "arch_options": {**options, "mean": list(mean), "std": list(std)}}
+    network = build(config, str(path))
+    fill(network, weights, str(path), optional=_OPTIONAL)
+    return network.eval(), config
+
+
 def _damaged(path: Path, error: Exception) -> ModelError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return ModelError(f"'{path}' must be a sound checkpoint file; got: {reason[:160]}")
+    return ModelError(f"'{path}' must be a sound checkpoint file; got: {reason(error)}")

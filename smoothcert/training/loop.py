@@ -6,32 +6,29 @@ bit for bit (on one thread) where an uninterrupted one does. Fabric carries it t
 `torchrun`, each process takes its share of every batch.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from lightning_fabric import Fabric
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from smoothcert import data
-from smoothcert.contracts import Batch, Noise, Objective
-from smoothcert.errors import TrainingError
-from smoothcert.training import checkpoints, setup
-from smoothcert.training.augment import crop_flip
+from smoothcert.contracts import Batch, Noise
+from smoothcert.data import Inputs
+from smoothcert.errors import OptionError, RunError, TrainingError
+from smoothcert.training import Settings, checkpoints, setup
 from smoothcert.training.measure import certified_estimate, measured
-from smoothcert.training.randomness import generator, number
-from smoothcert.training.settings import Settings
-from smoothcert.training.sigma_map import SigmaMap
+from smoothcert.training.noisy import SigmaMap, generator, mixed
+from smoothcert.training.objectives import Loss
 
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+_PAD = 4
 
 
 class Watch:
@@ -52,15 +49,23 @@ class Work:
     """All that an epoch needs."""
 
     settings: Settings
-    inputs: data.Inputs
+    inputs: Inputs
     fabric: Fabric
     network: nn.Module  # itself
     model: nn.Module  # the same, as Fabric wraps it
     optimiser: Any
-    objective: Objective
+    objective: Loss
     noise: Noise
     sigmas: SigmaMap
     average: AveragedModel | None
+
+    @classmethod
+    def begun(cls, settings: Settings, inputs: Inputs, network: nn.Module, objective: Loss, fabric: Fabric) -> "Work":
+        """Before the first epoch."""
+        model, optimiser = fabric.setup(network, _optimiser(network, settings))
+        noise, sigmas = settings.build_noise(), SigmaMap.fresh(settings, len(inputs))
+        average = _averaged(network, settings.ema) if settings.ema else None
+        return cls(settings, inputs, fabric, network, model, optimiser, objective, noise, sigmas, average)
 
     @property
     def steps(self) -> int:
@@ -74,30 +79,26 @@ class Work:
 
 def train(settings: Settings, out: Path, watch: Watch | None = None, device: str = "cpu") -> dict[str, Any]:
     """Train, or go on training, into the checkpoint folder `out`; its final config. Ctrl-C keeps the last epoch."""
-    fabric = _fabric(device)
+    fabric = joined(device)
     watch = watch if watch is not None and fabric.is_global_zero else Watch()
+    found = setup.resumable(out, settings, fabric.world_size)
     objective = setup.objective(settings)
+    setup.require_fit(settings, objective)
     inputs, watched = setup.inputs(settings)
+    setup.require_grid(settings, inputs.tensor(0))
     config = setup.config(settings, inputs, objective, fabric.world_size)
     network = setup.network(config, settings)
-    setup.require_fit(network, inputs.shape, objective)
-    setup.require_noise(settings, objective, inputs.tensor(0))
     if fabric.is_global_zero:
         setup.require_writable(out)
     fabric.barrier()
-    found = setup.resumable(out, config)
-    model, wrapped = fabric.setup(network, _optimiser(network, settings))
-    average = _averaged(network, settings.ema) if settings.ema else None
-    sigmas = SigmaMap.fresh(settings, len(inputs))
-    work = Work(settings, inputs, fabric, network, model, wrapped, objective, settings.build_noise(), sigmas, average)
+    work = Work.begun(settings, inputs, network, objective, fabric)
     if found is not None:
-        config = _restore(work, found, out)
-    done = int(config["epoch"])
-    watch.started(done, settings.epochs, work.steps)
-    for epoch in range(done, settings.epochs):
+        config = _restore(work, found, config["data_digest"], out)
+    watch.started(config["epoch"], settings.epochs, work.steps)
+    for epoch in range(config["epoch"], settings.epochs):
         # Layers with randomness of their own draw from torch's global state: that too must come from (seed, epoch).
         with torch.random.fork_rng():
-            torch.manual_seed(number(settings.seed, epoch, "layers", fabric.global_rank))
+            torch.manual_seed(mixed(settings.seed, epoch, "layers", fabric.global_rank))
             terms = run_epoch(work, epoch, watch)
         _check_weights(network, epoch)
         measures = measured(work.result, watched, settings, epoch)
@@ -122,18 +123,17 @@ def run_epoch(work: Work, epoch: int, watch: Watch) -> dict[str, float]:
     work.model.train()
     for step in range(work.steps):
         chosen = order[step * settings.batch : (step + 1) * settings.batch]
-        chosen = chosen[: len(chosen) // processes * processes][
-            rank::processes
-        ]  # equal shares, or gradients would not be
+        chosen = chosen[: len(chosen) // processes * processes][rank::processes]  # equal shares, or gradients were not
         if len(chosen) == 0:
             continue
         x = inputs.tensors(chosen)
         if settings.augment == "crop_flip":
             x = crop_flip(x, random)
         x, y = x.to(work.fabric.device), torch.from_numpy(inputs.labels[chosen]).to(work.fabric.device)
-        batch = Batch(x, y, work.sigmas.of(chosen).to(x.device), random, epoch + step / work.steps, work.noise)
+        places = torch.from_numpy(chosen)
+        batch = Batch(x, y, work.sigmas.values[places].to(x.device), random, epoch + step / work.steps, work.noise)
         if work.sigmas.moves(epoch):
-            batch = work.sigmas.step(work.network, batch, chosen)
+            batch = work.sigmas.step(work.network, batch, places)
         terms = _step(work, batch)
         totals.update({name: value * len(chosen) for name, value in terms.items()})
         seen += len(chosen)
@@ -162,16 +162,32 @@ def _step(work: Work, batch: Batch) -> dict[str, float]:
     return values
 
 
-def _fabric(device: str) -> Fabric:
-    """One process here, or one of those that `torchrun` started."""
-    from lightning_fabric import Fabric
+def crop_flip(x: Tensor, generator: Generator) -> Tensor:
+    """Each image [batch, channels, h, w] padded by 4 zeros, cropped to its size at random, and mirrored or not.
 
+    As in the field's CIFAR protocol (He et al. 2015, §4.2).
+    """
+    if x.ndim != 4:
+        raise OptionError(f"augment of training must be none unless inputs are images; got shape {list(x.shape[1:])}")
+    count, _, height, width = x.shape
+    padded = F.pad(x, (_PAD, _PAD, _PAD, _PAD))
+    corners = torch.randint(2 * _PAD + 1, (2, count, 1), generator=generator)
+    rows = corners[0] + torch.arange(height)
+    columns = corners[1] + torch.arange(width)
+    flip = torch.rand(count, 1, generator=generator) < 0.5
+    columns = torch.where(flip, columns.flip(1), columns)
+    which = torch.arange(count).view(-1, 1, 1)
+    # Advanced indices around a slice put their dimensions first: [batch, h, w, channels].
+    return padded[which, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+
+
+def joined(device: str) -> Fabric:
+    """One process here, or one of those that `torchrun` started."""
     kind = torch.device(device).type
     if "LOCAL_WORLD_SIZE" in os.environ:
         here = int(os.environ["LOCAL_WORLD_SIZE"])
-        fabric = Fabric(
-            accelerator=kind, strategy="ddp", devices=here, num_nodes=int(os.environ.get("WORLD_SIZE", here)) // here
-        )
+        nodes = int(os.environ.get("WORLD_SIZE", here)) // here
+        fabric = Fabric(accelerator=kind, strategy="ddp", devices=here, num_nodes=nodes)
     else:
         index = torch.device(device).index
         fabric = Fabric(accelerator=kind, devices=1 if kind == "cpu" or index is None else [index])
@@ -198,8 +214,10 @@ def _state(work: Work) -> dict[str, Any]:
     return {"weights": weights, "optimiser": optimiser, "sigma": work.sigmas.values, "average": average}
 
 
-def _restore(work: Work, found: Mapping[str, Any], out: Path) -> dict[str, Any]:
+def _restore(work: Work, found: Mapping[str, Any], digest: str, out: Path) -> dict[str, Any]:
     config: dict[str, Any] = found["config"]
+    if config["data_digest"] != digest:
+        raise RunError(f"data of the training in '{out}' must be what it began with; got other values or labels")
     checkpoints.fill(work.network, found["weights"], str(out / checkpoints.STATE))
     work.optimiser.load_state_dict(found["optimiser"])
     if found.get("sigma") is not None:

@@ -1,20 +1,16 @@
 """What a network can do so far: a guide while it trains, not a result."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothcert import data
 from smoothcert.bounds import proven_radii
 from smoothcert.contracts import Batch
-from smoothcert.training.draws import fresh
-from smoothcert.training.forward import scores
-from smoothcert.training.randomness import generator
-from smoothcert.training.settings import Settings
+from smoothcert.data import Inputs
+from smoothcert.training import Settings
+from smoothcert.training.noisy import fresh, generator, scores
 
 _WATCHED, _ESTIMATED, _DRAWS, _ALPHA = 1000, 200, 100, 0.05
 _RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -22,7 +18,7 @@ _WHOLE = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)  # in l0, coordinates
 
 
 @torch.inference_mode()
-def measured(network: nn.Module, watched: data.Inputs, settings: Settings, epoch: int) -> dict[str, float]:
+def measured(network: nn.Module, watched: Inputs, settings: Settings, epoch: int) -> dict[str, float]:
     """The share of (at most 1000) inputs of which one noisy copy is classified rightly; a denoiser's squared error."""
     random = generator(settings.seed, epoch, "accuracy")
     every = _spread(len(watched), _WATCHED)
@@ -41,7 +37,7 @@ def measured(network: nn.Module, watched: data.Inputs, settings: Settings, epoch
 
 
 @torch.inference_mode()
-def certified_estimate(network: nn.Module, watched: data.Inputs, settings: Settings) -> dict[str, float]:
+def certified_estimate(network: nn.Module, watched: Inputs, settings: Settings) -> dict[str, float]:
     """About what certification will say, from 100 draws on 200 inputs: accuracy by radius; nothing for denoisers."""
     random = generator(settings.seed, settings.epochs, "estimate")
     network.eval()
@@ -59,14 +55,11 @@ def certified_estimate(network: nn.Module, watched: data.Inputs, settings: Setti
 
 def _asked(network: nn.Module, settings: Settings, x: Tensor, copies: int, random: torch.Generator) -> Tensor:
     """What the network says of noisy copies of x [batch, ...]: [copies, batch, ...], on the CPU."""
-    levels = torch.full((len(x),), 1.0 if settings.sigma is None else settings.sigma)
+    levels = torch.full((len(x),), settings.level)
     batch = Batch(x, torch.zeros(len(x)), levels, random, 0.0, settings.build_noise())
-    return scores(network, fresh(batch, copies)(x).to(_device(network))).cpu()
+    device = next(network.parameters()).device
+    return scores(network, fresh(batch, copies)(x).to(device)).cpu()
 
 
 def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.arange(0, count, math.ceil(count / most), dtype=np.int64)
-
-
-def _device(network: nn.Module) -> torch.device:
-    return next(network.parameters()).device

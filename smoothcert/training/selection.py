@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smoothcert.data import Inputs, read_arrays
 from smoothcert.errors import DataError, OptionError
 from smoothcert.files import write_whole
 
@@ -56,3 +57,17 @@ def write_labels(path: Path, indices: Array, labels: Array, **origin: str | floa
     content = io.BytesIO()
     np.savez(content, index=indices, label=labels, origin=np.array(json.dumps(origin)))
     write_whole(path, content.getvalue())
+
+
+def relabelled(training: Inputs, path: Path) -> Inputs:
+    """Only the inputs that such a file names, with its labels: what a selection network learns."""
+    indices, labels = read_arrays("labels", path, "index", "label")
+    for name, array in (("index", indices), ("label", labels)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            got = f"{array.dtype} {list(array.shape)}"
+            raise DataError(f"{name} of labels '{path}' must be whole numbers [N]; got {got}")
+    if len(indices) != len(labels) or len(indices) == 0 or labels.min() < 0:
+        raise DataError(f"labels in '{path}' must be one number of at least 0 an index; got {len(indices)} indices")
+    if indices.min() < 0 or indices.max() >= len(training):
+        raise DataError(f"indices in '{path}' must be below {len(training)}, the training inputs; got {indices.max()}")
+    return training.chosen(indices.astype(np.int64), labels.astype(np.int64))

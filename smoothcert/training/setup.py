@@ -1,45 +1,47 @@
-"""What a training starts from: its inputs, its network, and the checkpoint it may go on from."""
+"""What a training starts from: its inputs, its network, its objective, and the checkpoint it may go on from."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothcert import __version__, catalog, data
-from smoothcert.contracts import Objective
+from smoothcert import __version__, catalog
+from smoothcert.data import Inputs, Subset
 from smoothcert.errors import DataError, OptionError, OutputError, RunError
 from smoothcert.files import write_whole, writing
 from smoothcert.noise import ScalableNoise
-from smoothcert.training import checkpoints, foreign
-from smoothcert.training.draws import filled
-from smoothcert.training.published import nearest
-from smoothcert.training.settings import Settings
+from smoothcert.training import Settings, checkpoints
+from smoothcert.training.noisy import filled
+from smoothcert.training.objectives import Loss
+from smoothcert.training.selection import relabelled
 
 
-def objective(settings: Settings) -> Objective:
-    """The loss, with the values published for this σ where none are given."""
-    part, _ = catalog.find("training.objectives", settings.objective)
-    published = {} if settings.sigma is None else nearest(getattr(part, "PUBLISHED", {}), settings.sigma)
-    built: Objective = catalog.build(
-        "training.objectives", settings.objective, {**published, **settings.objective_options}
-    )
+def objective(settings: Settings) -> Loss:
+    """The loss, with the values published for the nearest σ (by ratio) where none are given."""
+    part: type[Loss] = catalog.find("training.objectives", settings.objective)[0]
+    own: Mapping[str, Any] = {}
+    if part.published and (sigma := settings.sigma) is not None:
+        own = part.published[min(part.published, key=lambda known: abs(math.log(known / sigma)))]
+    built: Loss = catalog.build("training.objectives", settings.objective, {**own, **settings.objective_options})
     return built
 
 
-def inputs(settings: Settings) -> tuple[data.Inputs, data.Inputs]:
+def inputs(settings: Settings) -> tuple[Inputs, Inputs]:
     """The training split, and the inputs to watch: the test split where there is one, else the training split."""
-    given: dict[str, Any] = {"value_range": settings.value_range, "image_size": settings.image_size}
-    training = data.load(settings.data, "train", **given)
+
+    def load(split: str) -> Inputs:
+        return Subset(settings.data, split, value_range=settings.value_range, image_size=settings.image_size).load()
+
+    training = load("train")
     if settings.labels is not None:
         training = relabelled(training, Path(settings.labels))
         return training, training
-    watched = data.load(settings.data, "test", **given) if _has_test(settings.data) else training
+    folder = Path(settings.data).expanduser()
+    tested = settings.data in catalog.names("data") or (folder / "test").is_dir() or (folder / "val").is_dir()
+    watched = load("test") if tested else training
     if watched.shape != training.shape:
         raise DataError(
             f"inputs of {settings.data} must have one shape; got {list(training.shape)} and {list(watched.shape)}"
@@ -47,26 +49,22 @@ def inputs(settings: Settings) -> tuple[data.Inputs, data.Inputs]:
     return training, watched
 
 
-def _has_test(spec: str) -> bool:
-    folder = Path(spec).expanduser()
-    return spec in catalog.names("data") or (folder / "test").is_dir() or (folder / "val").is_dir()
-
-
-def config(settings: Settings, training: data.Inputs, objective: Objective, processes: int = 1) -> dict[str, Any]:
+def config(settings: Settings, training: Inputs, objective: Loss, processes: int = 1) -> dict[str, Any]:
     """All of config.json that is known before the first step."""
     options = {**_normalisation(settings.data), **settings.arch_options}
     built = catalog.build("architectures", settings.arch, options)
+    normalisation = {"mean": list(built.mean), "std": list(built.std)}
     return {
         "smoothcert": __version__,
         "arch": settings.arch,
-        "arch_options": {**options, "mean": list(built.mean), "std": list(built.std)},
+        "arch_options": {**options, **normalisation},
         "shape": list(training.shape),
         "classes": training.classes or max(2, int(training.labels.max()) + 1),
         "data": settings.data,
         "data_digest": training.digest,
-        "normalisation": {"mean": list(built.mean), "std": list(built.std)},
+        "normalisation": normalisation,
         "settings": settings.table(),
-        "objective": {field.name: getattr(objective, field.name) for field in fields(objective) if field.init},  # type: ignore[arg-type]
+        "objective": objective.options,
         "processes": processes,
         "epoch": 0,
     }
@@ -83,39 +81,34 @@ def network(config: Mapping[str, Any], settings: Settings) -> nn.Module:
     return fresh.to(memory_format=torch.channels_last) if len(config["shape"]) == 3 else fresh  # type: ignore[call-overload]
 
 
-def require_fit(network: nn.Module, shape: tuple[int, ...], objective: Objective) -> None:
-    """A loss that restores images needs a network that gives images, and every other one a classifier."""
-    was = network.training
-    with torch.no_grad():
-        answer = network.eval()(torch.zeros(1, *shape))
-    network.train(was)
-    restores = getattr(objective, "RESTORES", False)
-    wanted = "a denoiser (dncnn)" if restores else "a classifier"
-    if not (answer.shape[1:] == shape if restores else answer.ndim == 2):
-        raise OptionError(
-            f"arch of training must be {wanted} for this objective; "
-            f"got a network with outputs {list(answer.shape[1:])} for inputs {list(shape)}"
-        )
-
-
-def require_noise(settings: Settings, objective: Objective, example: Tensor) -> None:
-    """Losses that attack, or that climb a radius, cannot be had with every noise; nor can a level for every example."""
+def require_fit(settings: Settings, objective: Loss) -> None:
+    """A denoiser's loss needs a denoiser, every other one a classifier; nor can each be had with every noise."""
+    part = catalog.build("architectures", settings.arch, settings.arch_options)
+    if part.denoises != objective.denoises:
+        wanted, got = ("a denoiser (dncnn)", "classifier") if objective.denoises else ("a classifier", "denoiser")
+        raise OptionError(f"arch of training must be {wanted} for {settings.objective}; got {settings.arch}, a {got}")
     noise = settings.build_noise()
-    norms = getattr(objective, "NORMS", (noise.norm,))
-    if noise.norm not in norms:
+    if objective.norms is not None and noise.norm not in objective.norms:
         raise OptionError(
-            f"noise of {settings.objective} must be one of norm {' or '.join(norms)}; "
+            f"noise of {settings.objective} must be one of norm {' or '.join(objective.norms)}; "
             f"got {settings.noise} ({noise.norm})"
         )
     if settings.sigma_per_example and not isinstance(noise, ScalableNoise):
         raise OptionError(f"noise of sigma_per_example must be gaussian or uniform; got {settings.noise}")
-    if not isinstance(noise, ScalableNoise):  # it may ask for inputs on its grid
+
+
+def require_grid(settings: Settings, example: Tensor) -> None:
+    """A noise may ask for inputs on its grid."""
+    noise = settings.build_noise()
+    if not isinstance(noise, ScalableNoise):
         filled(noise, example.unsqueeze(0), 1, 0)
 
 
-def resumable(out: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The state to go on from, or None to begin; a folder of something else is refused before any work is done."""
-    held = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+def resumable(out: Path, settings: Settings, processes: int = 1) -> dict[str, Any] | None:
+    """The state to go on from, or None to begin; asked before anything is loaded. Other settings are refused."""
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"out of training must be a folder; got the file '{out}'")
+    held = sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) if out.exists() else []
     if not held:
         return None
     if checkpoints.STATE not in held:
@@ -123,20 +116,19 @@ def resumable(out: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
     state = checkpoints.read_state(out)
     began = state["config"]
     defaults = Settings("", "").table()
-    for name, value in config["settings"].items():
+    for name, value in settings.table().items():
         if (before := began["settings"].get(name, defaults[name])) != value:
-            raise RunError(f"{name} of the training in '{out}' must stay {before}; got {value}")
-    if (before := began.get("processes", 1)) != config["processes"]:
-        raise RunError(f"processes of the training in '{out}' must stay {before}; got {config['processes']}")
-    if began["data_digest"] != config["data_digest"]:
-        raise RunError(f"data of the training in '{out}' must be what it began with; got other values or labels")
+            weights = "" if name.startswith("arch") else f"; begin there with these weights by --from '{out}'"
+            raise RunError(
+                f"{name} of the training in '{out}' must stay {before}; got {value}, which needs another --out{weights}"
+            )
+    if (before := began.get("processes", 1)) != processes:
+        raise RunError(f"processes of the training in '{out}' must stay {before}; got {processes}")
     return state
 
 
 def require_writable(out: Path) -> None:
-    """Refuse what is no folder, and a full or locked disk, before any work is done."""
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"out of training must be a folder; got the file '{out}'")
+    """Refuse a full or locked disk before any work is done."""
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".probe"
@@ -144,23 +136,9 @@ def require_writable(out: Path) -> None:
         probe.unlink()
 
 
-def relabelled(training: data.Inputs, path: Path) -> data.Inputs:
-    """Only the inputs that a file of `index` and `label` names, with its labels: what a selection network learns."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            indices, labels = file["index"].astype(np.int64), file["label"].astype(np.int64)
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"labels of training must be an .npz of index and label; got '{path}' ({error})") from error
-    if len(indices) != len(labels) or len(indices) == 0 or labels.min() < 0:
-        raise DataError(f"labels in '{path}' must be one number of at least 0 an index; got {len(indices)} indices")
-    if indices.min() < 0 or indices.max() >= len(training):
-        raise DataError(f"indices in '{path}' must be below {len(training)}, the training inputs; got {indices.max()}")
-    return training.chosen(indices, labels)
-
-
 def _normalisation(name: str) -> dict[str, Any]:
     """A data set's own; that of ImageNet for a folder of this name."""
     if name not in (*catalog.names("data"), "imagenet"):
         return {}
-    mean, std = foreign.IMAGENET if name == "imagenet" else catalog.find("data", name)[0].normalisation
+    mean, std = checkpoints.IMAGENET if name == "imagenet" else catalog.find("data", name)[0].normalisation
     return {"mean": list(mean), "std": list(std)}

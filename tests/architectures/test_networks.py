@@ -11,8 +11,7 @@ from torch import nn
 from smoothcert import catalog, data
 from smoothcert.architectures import cost
 from smoothcert.errors import ModelError, OptionError
-from smoothcert.training.checkpoints import fill
-from smoothcert.training.foreign import read_bare
+from smoothcert.training.checkpoints import fill, read_bare
 
 SHARED = Path(__file__).parents[3] / "shared" / "models"
 SMALL, LARGE = (3, 32, 32), (3, 224, 224)

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from smoothcert import catalog
 from smoothcert.data.cifar10 import Cifar10
 from smoothcert.errors import ModelError, OutputError
-from smoothcert.training import checkpoints, foreign
+from smoothcert.training import checkpoints
 
 
 def make(name="resnet8", shape=(3, 32, 32), **options):
@@ -132,7 +132,7 @@ def test_cohens_checkpoints_are_read(tmp_path, prefix):
     network = make(mean=mean, std=std)
     path = tmp_path / "checkpoint.pth.tar"
     torch.save(cohen(network, prefix), path)
-    read, config = foreign.read_legacy(path)
+    read, config = checkpoints.read_legacy(path)
     x = torch.rand(2, 3, 32, 32)
     assert torch.equal(read(x), network(x)) and not read.training
     assert config["arch"] == "resnet8" and config["arch_options"]["shortcut"] == "conv"
@@ -140,11 +140,11 @@ def test_cohens_checkpoints_are_read(tmp_path, prefix):
 
 
 def test_cohens_imagenet_checkpoints_are_read(tmp_path):
-    mean, std = foreign.IMAGENET
+    mean, std = checkpoints.IMAGENET
     network = catalog.build("architectures", "resnet18", {"mean": mean, "std": std}).build((3, 224, 224), 12).eval()
     path = tmp_path / "checkpoint.pth.tar"
     torch.save(cohen(network, "1.module.", arch="resnet18"), path)
-    read, config = foreign.read_legacy(path)
+    read, config = checkpoints.read_legacy(path)
     x = torch.rand(1, 3, 224, 224)
     assert torch.equal(read(x), network(x)) and config["classes"] == 12 and config["shape"] == [3, 224, 224]
 
@@ -152,7 +152,7 @@ def test_cohens_imagenet_checkpoints_are_read(tmp_path):
 def test_cohens_old_zipless_files_are_read(tmp_path):
     path = tmp_path / "checkpoint.pth.tar"
     torch.save(cohen(make()), path, _use_new_zipfile_serialization=False)
-    assert foreign.read_legacy(path)[1]["arch"] == "resnet8"
+    assert checkpoints.read_legacy(path)[1]["arch"] == "resnet8"
 
 
 class Opens:

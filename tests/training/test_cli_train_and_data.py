@@ -145,6 +145,15 @@ def test_other_labels(smoothcert, tmp_path):
     code, _, _ = smoothcert("train", "--out", tmp_path / "net", "--labels", tmp_path / "labels.npz", *SHORT)
     assert code == 0 and read_config(tmp_path / "net")["classes"] == 2
     np.savez(tmp_path / "far.npz", index=[10**6], label=[1])
-    for file, words in (("far.npz", "must be below"), ("absent.npz", "an .npz of index and label")):
+    np.savez(tmp_path / "half.npz", index=[1, 2], label=[0.5, 1.0])
+    np.savez(tmp_path / "strange.npz", x=[1])
+    (tmp_path / "empty.npz").write_bytes(b"")
+    for file, words in (
+        ("far.npz", "must be below"),
+        ("absent.npz", "must be an .npz file; got no such file"),
+        ("half.npz", "label of labels"),
+        ("strange.npz", "must hold arrays index and label; got x"),
+        ("empty.npz", "must be a sound .npz file"),
+    ):
         code, _, err = smoothcert("train", "--out", tmp_path / "other", "--labels", tmp_path / file, *SHORT)
         assert code == 2 and words in err and err.count("\n") == 1

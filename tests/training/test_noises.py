@@ -9,9 +9,9 @@ from test_training_loop import SMALL, StopAfter, weights
 from smoothcert import catalog
 from smoothcert.cli.main import run
 from smoothcert.errors import DataError, OptionError
+from smoothcert.training import Settings
 from smoothcert.training.checkpoints import read_config, read_state
 from smoothcert.training.loop import train
-from smoothcert.training.settings import Settings
 
 # Digits are multiples of 1/16.
 NOISES = {

@@ -12,7 +12,7 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.noise.splitting import Splitting
 from smoothcert.noise.uniform import Uniform
-from smoothcert.training.draws import fresh
+from smoothcert.training.noisy import fresh
 
 ADDED = [Gaussian(0.5), GaussianGrid(0.5), Uniform(sigma=0.5)]
 OTHERS = [Splitting(lam=0.5, pattern=3), Splitting(lam=0.5), Discrete(keep=0.6, values=5)]

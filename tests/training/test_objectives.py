@@ -13,18 +13,15 @@ from smoothcert.contracts import Batch
 from smoothcert.errors import OptionError
 from smoothcert.noise import gaussian as noises
 from smoothcert.noise.uniform import Uniform
-from smoothcert.training import setup
-from smoothcert.training.attack import ddn, evaluating, pgd, smoothed_loss
-from smoothcert.training.draws import fresh
-from smoothcert.training.forward import scores
+from smoothcert.training import Settings, setup
+from smoothcert.training.noisy import ddn, evaluating, fresh, pgd, scores, smoothed_loss
 from smoothcert.training.objectives import smoothmix
 from smoothcert.training.objectives.advmacer import Advmacer
 from smoothcert.training.objectives.consistency import Consistency
-from smoothcert.training.objectives.gaussian import Gaussian
+from smoothcert.training.objectives.gaussian import GaussianObjective
 from smoothcert.training.objectives.macer import Macer, quantile_gap
 from smoothcert.training.objectives.smoothadv import Smoothadv
 from smoothcert.training.objectives.smoothmix import Smoothmix, mixed_labels
-from smoothcert.training.settings import Settings
 
 SIGMAS = {"one for all": torch.full((6,), 0.3), "per example": torch.tensor([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])}
 
@@ -65,7 +62,7 @@ def relative_error(value, network):
 
 @pytest.mark.parametrize("sigma", SIGMAS.values(), ids=SIGMAS)
 @pytest.mark.parametrize("objective", [
-    Gaussian(3), Smoothadv(steps=0, copies=3), Macer(copies=3, beta=2.0), Macer(copies=1, beta=16.0),
+    GaussianObjective(3), Smoothadv(steps=0, copies=3), Macer(copies=3, beta=2.0), Macer(copies=1, beta=16.0),
     Consistency(copies=3), Advmacer(steps=0, copies=3, beta=2.0),
 ], ids=lambda o: f"{type(o).__name__}{o.copies}")  # fmt: skip
 def test_gradients_are_those_of_finite_differences(objective, sigma):
@@ -135,7 +132,7 @@ def test_special_cases_are_the_simpler_loss():
         return {name: float(value) for name, value in objective(tiny(), batch()).items()}
 
     assert terms(Advmacer(epsilon=0.0, copies=4)) == pytest.approx(terms(Macer(copies=4)))
-    assert terms(Smoothadv(steps=0, copies=4)) == pytest.approx(terms(Gaussian(4)))
+    assert terms(Smoothadv(steps=0, copies=4)) == pytest.approx(terms(GaussianObjective(4)))
     plain = terms(Macer(copies=4, strength=0.0))
     given = batch()
     answers = scores(tiny(), fresh(given, 4)(given.x))
@@ -144,7 +141,7 @@ def test_special_cases_are_the_simpler_loss():
     one = terms(Consistency(copies=1, entropy=0.0))
     assert (
         one["consistency"] == pytest.approx(0, abs=1e-12)
-        and one["cross_entropy"] == terms(Gaussian(1))["cross_entropy"]
+        and one["cross_entropy"] == terms(GaussianObjective(1))["cross_entropy"]
     )
 
 
@@ -204,7 +201,7 @@ def test_warm_up_grows_by_the_epoch():
     network, distances = tiny(2), []
     for epoch in (0.0, 4.5, 9.0, 30.0):
         given = batch(epoch=epoch)
-        found = Smoothadv(steps=4, epsilon=0.2, copies=4).adversary(network, given, fresh(given, 4))
+        found = Smoothadv(steps=4, epsilon=0.2, copies=4).points(network, given, fresh(given, 4))
         distances.append(float((found - given.x).flatten(1).norm(dim=1).max()))
     assert distances == pytest.approx([0.02, 0.1, 0.2, 0.2], rel=0.02)
 

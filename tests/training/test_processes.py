@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 
 from smoothcert.data import load
 from smoothcert.errors import RunError
-from smoothcert.training import checkpoints
+from smoothcert.training import Settings, checkpoints
 from smoothcert.training.loop import train
-from smoothcert.training.settings import Settings
 
 SETTINGS = {"arch": "mlp8", "epochs": 2, "batch": 64, "sigma": 1e-6, "lr": 0.05}
 

@@ -10,8 +10,7 @@ import pytest
 
 from smoothcert import data
 from smoothcert.errors import DataError, OptionError
-from smoothcert.training.selection import selection_labels, write_labels
-from smoothcert.training.setup import relabelled
+from smoothcert.training.selection import relabelled, selection_labels, write_labels
 
 
 @pytest.mark.parametrize("draws", [10, 100, 1000])

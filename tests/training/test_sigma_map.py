@@ -10,9 +10,8 @@ from torch import nn
 
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.sigma_ascent import slope
-from smoothcert.training import checkpoints
+from smoothcert.training import Settings, checkpoints
 from smoothcert.training.loop import train
-from smoothcert.training.settings import Settings
 
 MAP = {**SMALL, "sigma_per_example": True, "sigma_warmup": 1, "sigma_step": 0.01, "sigma_draws": 2}
 

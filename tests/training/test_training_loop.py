@@ -15,13 +15,10 @@ from smoothcert import data
 from smoothcert.contracts import Batch
 from smoothcert.errors import DataError, ModelError, OptionError, OutputError, RunError, SmoothcertError, TrainingError
 from smoothcert.noise.gaussian import Gaussian as Noise
-from smoothcert.training import checkpoints, setup
-from smoothcert.training.augment import crop_flip
-from smoothcert.training.draws import fresh
-from smoothcert.training.forward import scores
-from smoothcert.training.loop import Watch, train
-from smoothcert.training.objectives.gaussian import Gaussian
-from smoothcert.training.settings import Settings
+from smoothcert.training import Settings, checkpoints, setup
+from smoothcert.training.loop import Watch, crop_flip, train
+from smoothcert.training.noisy import fresh, scores
+from smoothcert.training.objectives.gaussian import GaussianObjective
 
 SMALL = {"data": "digits", "arch": "digits_cnn4", "epochs": 4, "batch": 64, "schedule": "one_cycle"}
 
@@ -114,7 +111,7 @@ def test_a_kill_between_the_files_of_a_checkpoint_is_healed(tmp_path, monkeypatc
 def test_kill_9_leaves_a_checkpoint_that_goes_on(tmp_path):
     code = (
         "import torch; torch.set_num_threads(1); from pathlib import Path; from smoothcert.training.loop import train;"
-        "from smoothcert.training.settings import Settings;"
+        "from smoothcert.training import Settings;"
         f"train(Settings(**{SMALL!r}), Path({str(tmp_path / 'net')!r}))"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
@@ -143,6 +140,14 @@ def test_other_settings_are_refused_by_name(tmp_path, option, value):
     assert weights(tmp_path / "net") == before
 
 
+def test_other_settings_are_refused_before_anything_is_loaded_and_the_way_on_is_told(tmp_path, monkeypatch):
+    train(Settings(**{**SMALL, "epochs": 1}), tmp_path / "net")
+    monkeypatch.setattr(setup, "inputs", None)
+    for option, words in (("epochs", "another --out; begin there with these weights by --from"), ("arch", "--out$")):
+        with pytest.raises(RunError, match=words):
+            train(Settings(**{**SMALL, "epochs": 1, option: 3 if option == "epochs" else "mlp"}), tmp_path / "net")
+
+
 def test_other_data_under_the_same_name_are_refused(tmp_path):
     path = tmp_path / "mine.npz"
     settings = Settings(data=str(path), arch="mlp8", epochs=1, batch=4)
@@ -164,7 +169,7 @@ def test_divergence_names_the_term_and_keeps_the_last_epoch(tmp_path, monkeypatc
     def broken(self, model, batch):
         return {"cross_entropy": scores(model, batch.x[None]).sum(), "hinge": torch.tensor(float("nan"))}
 
-    monkeypatch.setattr(Gaussian, "__call__", broken)
+    monkeypatch.setattr(GaussianObjective, "__call__", broken)
     with pytest.raises(TrainingError, match=r"loss term hinge .* nan in epoch 2 \(epoch 1 is kept\); try a smaller"):
         train(settings, tmp_path / "net")
     assert weights(tmp_path / "net") == before and issubclass(TrainingError, SmoothcertError)
@@ -246,7 +251,7 @@ def test_the_gaussian_loss_is_the_mean_cross_entropy_at_its_own_draws():
 
     noisy = fresh(batch(), 3)(x)
     expected = torch.stack([torch.nn.functional.cross_entropy(network(copy), y) for copy in noisy]).mean()
-    terms = Gaussian(copies=3)(network, batch())
+    terms = GaussianObjective(copies=3)(network, batch())
     assert list(terms) == ["cross_entropy"] and torch.allclose(terms["cross_entropy"], expected)
 
 

@@ -13,7 +13,7 @@ from smoothcert import zoo
 from smoothcert.cli.main import run
 from smoothcert.report.metrics import figures
 from smoothcert.runs.store import read
-from smoothcert.training.settings import Settings
+from smoothcert.training import Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,7 +20,7 @@ from smoothcert.cli import train
 from smoothcert.cli.main import run
 from smoothcert.errors import ModelError
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.training.settings import Settings
+from smoothcert.training import Settings
 
 NAMES = list(zoo.networks())
 TYPO = NAMES[0].replace("resnet8", "resnet")

@@ -11,38 +11,31 @@ Published for CIFAR-10, with 440 epochs and lr 0.01, ÷10 at 200 and 400:
     1.0    16      12          8        16
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from smoothcert.contracts import Batch, Norm
+from smoothcert.errors import require_number
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
-from smoothcert.training.attack import smoothed_loss
-from smoothcert.training.draws import fresh
-from smoothcert.training.forward import scores
-from smoothcert.training.published import require_count, require_number
+from smoothcert.training.noisy import smoothed_loss
+from smoothcert.training.objectives import Loss
 
 _TINY = 1e-300  # far below any estimate that the hinge lets through
 _ALL = 1 - 2.0**-53
 
 
 @dataclass(frozen=True)
-class Macer:
+class Macer(Loss):
     """`strength` is λ, `hinge` γ, `beta` the inverse temperature of the radius term."""
 
-    NORMS: ClassVar[tuple[Norm, ...]] = ("l1", "l2")  # a radius in l0 moves in steps, and has no slope
-    PUBLISHED: ClassVar[Mapping[float, Mapping[str, Any]]] = {
-        0.25: {"strength": 12.0},
-        0.5: {"strength": 4.0},
-        1.0: {"strength": 12.0},
-    }
+    norms: ClassVar[tuple[Norm, ...] | None] = ("l1", "l2")  # a radius in l0 moves in steps, and has no slope
+    published = {0.25: {"strength": 12.0}, 0.5: {"strength": 4.0}, 1.0: {"strength": 12.0}}
 
     copies: int = 16
     strength: float = 12.0
@@ -50,14 +43,10 @@ class Macer:
     beta: float = 16.0
 
     def __post_init__(self) -> None:
-        require_count("macer", copies=self.copies)
-        require_number("macer", strength=self.strength, hinge=self.hinge, beta=self.beta)
-
-    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
-        return self.terms(scores(model, fresh(batch, self.copies)(batch.x)), batch)
+        super().__post_init__()
+        require_number(self.name, strength=self.strength, hinge=self.hinge, beta=self.beta)
 
     def terms(self, answers: Tensor, batch: Batch) -> Mapping[str, Tensor]:
-        """Both terms, from scores [copies, batch, classes]."""
         plain = isinstance(batch.noise, Gaussian | GaussianGrid)
         gap, correct = (quantile_gap if plain else partial(radius_gap, batch.noise))(self.beta * answers, batch.y)
         shortfall = batch.sigma / 2 * (self.hinge - gap).clamp_min(0) * correct

@@ -9,34 +9,24 @@ be answered by y_mix = (1−t)·p̄(x) + t/C. Cross-entropy + η·KL(y_mix ‖ p
     1.0    4      2          5         2
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from smoothcert.contracts import Batch, Norm
-from smoothcert.errors import OptionError
-from smoothcert.training.attack import ascent, evaluating, unit
-from smoothcert.training.draws import Noisy, fresh
-from smoothcert.training.forward import scores
-from smoothcert.training.published import require_count, require_number, warmed
+from smoothcert.contracts import Batch
+from smoothcert.errors import OptionError, require_count, require_number
+from smoothcert.training.noisy import Noisy, along, ascent, evaluating, fresh, scores, unit
+from smoothcert.training.objectives import Loss, warmed
 
 
 @dataclass(frozen=True)
-class Smoothmix:
+class Smoothmix(Loss):
     """`mixing` is η, warmed up over `warmup` epochs; with `first_step` the point after one step replaces x."""
 
-    NORMS: ClassVar[tuple[Norm, ...]] = ("l2",)  # of the steps
-    PUBLISHED: ClassVar[Mapping[float, Mapping[str, Any]]] = {
-        0.25: {"step_size": 0.5},
-        0.5: {"step_size": 1.0},
-        1.0: {"step_size": 2.0},
-    }
+    norms = ("l2",)  # of the steps
+    published = {0.25: {"step_size": 0.5}, 0.5: {"step_size": 1.0}, 1.0: {"step_size": 2.0}}
 
     steps: int = 4
     step_size: float = 0.5
@@ -46,7 +36,8 @@ class Smoothmix:
     first_step: bool = False
 
     def __post_init__(self) -> None:
-        require_count("smoothmix", copies=self.copies, steps=self.steps)
+        super().__post_init__()
+        require_count("smoothmix", steps=self.steps)
         require_number("smoothmix", step_size=self.step_size, mixing=self.mixing, warmup=self.warmup)
         if not isinstance(self.first_step, bool):
             raise OptionError(f"first_step of smoothmix must be true or false; got {self.first_step}")
@@ -58,13 +49,11 @@ class Smoothmix:
         share = torch.rand(len(x), generator=batch.generator, device=batch.generator.device).to(x) / 2
         answers = scores(model, noisy(x))
         labels, correct = mixed_labels(answers.detach(), batch.y, share)
-        between = x + share.view(-1, *(1 for _ in x.shape[1:])) * (far - x)
+        between = x + along(share, x) * (far - x)
         logs = scores(model, noisy(between)).log_softmax(-1)
         divergence = (torch.xlogy(labels, labels) - labels * logs).sum(-1).mean(0) * correct
-        return {
-            "cross_entropy": F.cross_entropy(answers.flatten(0, 1), batch.y.repeat(self.copies)),
-            "mixing": self.mixing * warmed(batch.epoch, self.warmup) * divergence.mean(),
-        }
+        mixing = self.mixing * warmed(batch.epoch, self.warmup) * divergence.mean()
+        return {**self.terms(answers, batch), "mixing": mixing}
 
     def path(self, model: nn.Module, batch: Batch, noisy: Noisy) -> list[Tensor]:
         """The points after each step."""
