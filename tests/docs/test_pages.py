@@ -7,7 +7,6 @@ carried out; what cannot be (hours, several machines, data not at hand) says so 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import importlib.util
 import re
@@ -18,8 +17,6 @@ from pathlib import Path
 import pytest
 from page_blocks import NOT_RUN, blocks, commands
 from page_shell import ROOT, carry_out, parse, write
-
-from smoothcert.classifiers import onnx
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 STAND_IN = Path(__file__).parent / "stand_in"  # for packages that a page needs and a tester need not have
@@ -67,7 +64,6 @@ def desk(tmp_path, monkeypatch):
     """An empty folder to follow a page in, with an empty cache; what the page imports is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(onnx, "from_network", exported_once(onnx.from_network))
     before = set(sys.modules)
     for file in STAND_IN.glob("*.py"):
         if importlib.util.find_spec(file.stem) is None:
@@ -78,22 +74,6 @@ def desk(tmp_path, monkeypatch):
         file = getattr(sys.modules[name], "__file__", None)
         if file is not None and (Path(file).is_relative_to(tmp_path) or Path(file).parent == STAND_IN):
             del sys.modules[name]
-
-
-def exported_once(export):
-    """The exporter, asked once a page for each network: every command of a page would spend most of its time there."""
-    done = {}
-
-    def once(network, example, threads=None):
-        state = hashlib.sha256(repr((network, example.shape, threads)).encode())
-        for name, value in network.state_dict().items():
-            state.update(name.encode() + value.detach().cpu().numpy().tobytes())
-        key = state.hexdigest()
-        if key not in done:
-            done[key] = export(network, example, threads)
-        return done[key]
-
-    return once
 
 
 @every_page
