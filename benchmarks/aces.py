@@ -27,8 +27,8 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.aces import Aces
 from smoothcert.procedures.certify import Certify
 from smoothcert.readouts import BINS
-from smoothcert.runs._packed import values
-from smoothcert.runs.rows import Row
+from smoothcert.runs.run import Row
+from smoothcert.runs.store import row_values as values
 from smoothcert.sampling.fixed import Fixed
 
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}

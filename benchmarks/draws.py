@@ -23,7 +23,7 @@ from smoothcert.boundaries import leader_alpha
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.plan.cost import Mean, Scheme, full_radius, mean_of, repeats_for, schemes, simulate
 from smoothcert.plan.like import recovered
-from smoothcert.runs.exchange import open_record
+from smoothcert.runs.exchange import open_run
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.spending import Spending
@@ -175,7 +175,7 @@ def main():
     start = time.perf_counter()
     print(f"alpha {ALPHA:g}, beta {BETA:g}, cap {CAP}, n0 {N0} (none for the leader, none for the SPRT)")
     for sigma in map(float, options.sigmas.split(",")):
-        log = open_record(options.logs / LOG.format(options.network, sigma))
+        log = open_run(options.logs / LOG.format(options.network, sigma))
         p, notes = recovered(log, Gaussian(sigma), N, options.log_alpha)
         print(f"\n{options.network} log, sigma {sigma:g}: {len(p)} inputs; {'; '.join(notes)}")
         print_known_radius(p, sigma, options)

@@ -30,7 +30,7 @@ from smoothcert.data import load
 from smoothcert.memory import Memory, Region
 from smoothcert.memory._regions import distances
 from smoothcert.memory.rule import Near, find_home, margin
-from smoothcert.runs.exchange import open_record
+from smoothcert.runs.exchange import open_run
 
 LOGS = Path(__file__).parents[1] / "../shared/reference/locuslab/certify/cifar10/resnet110"
 SHAPE, DIM = (3, 32, 32), 3072
@@ -72,7 +72,7 @@ def shifted(image, down, right):
 
 
 def radii(count, sigma, rng):
-    rows = open_record(LOGS / f"noise_{sigma:.2f}/test/sigma_{sigma:.2f}").rows
+    rows = open_run(LOGS / f"noise_{sigma:.2f}/test/sigma_{sigma:.2f}").rows
     return rng.choice([row.radius for row in rows if row.radius > 0], count)
 
 

@@ -26,15 +26,16 @@ import torch
 from smoothcert import catalog
 from smoothcert.classifiers import arrange, digest, load, ready
 from smoothcert.contracts import Answer
+from smoothcert.data import Subset
 from smoothcert.data import load as load_data
 from smoothcert.engine.ray import Cluster, Workbench, Worker
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
-from smoothcert.recipe import Means, Question, Recipe, describe
 from smoothcert.runs.certify import Watcher, carry_out
-from smoothcert.runs.rows import Row
-from smoothcert.runs.store import Store
+from smoothcert.runs.run import Row
+from smoothcert.runs.store import RunStore
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.spec import Means, Recipe, Spec
 from smoothcert.training.checkpoints import publish
 
 SHAPE = (3, 32, 32)
@@ -62,11 +63,11 @@ def recipe_for(folder, draws):
     inputs = load_data(str(folder / "data.npz"))
     prepared = ready(load(folder / "model"), inputs.tensor(0), "onnxruntime", 1)
     procedure = Certify(100, Fixed(draws))
-    question = Question(
-        str(folder / "model"), digest(folder / "model").hex, str(folder / "data.npz"), "test", 1, -1, inputs.digest,
-        len(inputs), describe(Gaussian(0.25)), describe(procedure), 0, describe(procedure.sampling),
+    spec = Spec(
+        str(folder / "model"), digest(folder / "model").hex, Subset(str(folder / "data.npz")), inputs.digest,
+        len(inputs), inputs.shape, Gaussian(0.25), procedure,
     )  # fmt: skip
-    return Recipe(question, Means(64, prepared.engine, "benchmark", 1)), inputs, prepared.classifier
+    return Recipe(spec, Means(64, prepared.engine, "benchmark", 1)), inputs, prepared.classifier
 
 
 def speed(recipe, inputs, classifier, folder, workers, seconds):
@@ -168,7 +169,7 @@ def writing(recipe, folder):
     """Rows a second that the driver can keep, committed as in a run."""
     answers = (Answer("guess", 100, ((100, *[0] * 9),)), Answer("test", 100_000, ((99_000, 1000, *[0] * 8),)))
     start = time.perf_counter()
-    with Store(folder / "rows", recipe) as store:
+    with RunStore(folder / "rows", recipe) as store:
         for index in range(ROWS):
             store.add(Row(index, 0, 0, 0.5, 100_100, 1.0, 0, 0.99, answers))
     print(f"writing a row: {1e3 * (time.perf_counter() - start) / ROWS:.3f} ms")

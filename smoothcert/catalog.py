@@ -75,6 +75,23 @@ def _kind(folder: str) -> str:
     return folder.rsplit(".", 1)[-1].rstrip("s")
 
 
+def describe(part: Any) -> dict[str, Any]:
+    """A part as settings: the name of its file, and its fields that are values."""
+    options = {
+        stored_name(item): value
+        for item in dataclasses.fields(part)
+        if not dataclasses.is_dataclass(value := getattr(part, item.name)) and value is not None
+    }
+    return {"name": type(part).__module__.rsplit(".", 1)[-1], **options}
+
+
+def rebuild(folder: str, settings: Mapping[str, Any]) -> Any:
+    """The part that such settings describe."""
+    if not isinstance(settings.get("name"), str):
+        raise OptionError(f"a part of {folder} must have a name; got {dict(settings)}")
+    return build(folder, settings["name"], {key: value for key, value in settings.items() if key != "name"})
+
+
 def _split(name: str) -> tuple[str, int]:
     match = re.fullmatch(r"(.*?)(\d+)", name)
     return (match[1], int(match[2])) if match else (name, 0)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from smoothcert.catalog import describe
 from smoothcert.classifiers import bundle, load, wrap
 from smoothcert.contracts import Certificate, Noise
 from smoothcert.errors import ModelError
@@ -20,7 +21,6 @@ from smoothcert.procedures.aces import Aces as AcesCertify
 from smoothcert.procedures.aces import AcesPredict
 from smoothcert.procedures.route import Route as RouteCertify
 from smoothcert.procedures.route import RoutePredict
-from smoothcert.recipe import describe
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.smoothed import Arithmetic, Procedure, Smoothed
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+TestClass: TypeAlias = Literal["guess", "leader", "labels"]
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes], votes of one answer
 Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
@@ -271,7 +272,7 @@ class Procedure(Protocol):
     labelled: ClassVar[bool] = True  # whether answers are classes, to be compared with the labels of the data
     sampling: Sampling | None = None  # how the test is drawn; None: the procedure counts for itself
     # Which class is tested: "guess", as draws of its own chose; "leader", whichever leads; "labels", the truth.
-    test_class: str = "guess"
+    test_class: TestClass = "guess"
 
     @property
     @abstractmethod

@@ -30,7 +30,7 @@ from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.certify import Certify
 from smoothcert.report.metrics import figures
 from smoothcert.runs.certify import _row
-from smoothcert.runs.store import Store, read
+from smoothcert.runs.store import RunStore, read
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.training import Settings
 from smoothcert.training.loop import train
@@ -76,7 +76,7 @@ def certified(members, arm, inputs, options, out):
     source = Source(Everybody(fast), noise, Votes(models, own, len(fast)))
     places = [out / f"n{options.n}-{Path(name).name}" for name in names]
     stores = [
-        Store(place, recipe_of(name, inputs, options, noise, procedure))
+        RunStore(place, recipe_of(name, inputs, options, noise, procedure))
         for place, name in zip(places, names, strict=True)
     ]
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))

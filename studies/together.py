@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import dataclasses
 import threading
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,14 +26,15 @@ from smoothcert.classifiers import digest, ensemble, load, ready
 from smoothcert.cli._arithmetic import settled
 from smoothcert.cli._progress import bar
 from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
+from smoothcert.data import Subset
 from smoothcert.engine.local import Local
 from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
-from smoothcert.recipe import Means, Question, Recipe, describe, versions
 from smoothcert.runs.certify import _continued, _row, _sum
-from smoothcert.runs.store import Store
+from smoothcert.runs.store import RunStore
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.spec import Means, Recipe, Spec, versions
 
 
 class Noted:
@@ -111,14 +111,10 @@ def models_of(members, folders, own):
 
 
 def recipe_of(model, inputs, options, noise, procedure):
-    question = Question(
-        model=model, model_digest=digest(model).hex, data=options.data, split="test", skip=options.skip,
-        max=options.max,
-        data_digest=inputs.digest, inputs=len(inputs), noise=describe(noise), procedure=describe(procedure),
-        seed=0, sampling=describe(procedure.sampling),
-    )  # fmt: skip
+    subset = Subset(options.data, "test", options.skip, options.max)
+    spec = Spec(model, digest(model).hex, subset, inputs.digest, len(inputs), inputs.shape, noise, procedure)
     note = ("its members were asked together with other models",)
-    return Recipe(question, Means(64, "onnxruntime", "studies/together.py", options.threads, 1, versions(), note))
+    return Recipe(spec, Means(64, "onnxruntime", "studies/together.py", options.threads, 1, versions(), note))
 
 
 def main():
@@ -143,7 +139,7 @@ def main():
     stores = []
     for name in names:
         folder = options.out / Path(name).name
-        stores.append(Store(folder, _continued(recipe_of(name, inputs, options, noise, procedure), folder)))
+        stores.append(RunStore(folder, _continued(recipe_of(name, inputs, options, noise, procedure), folder)))
     with contextlib.ExitStack() as closing:
         for store, model in zip(stores, models, strict=True):
             closing.enter_context(store)
@@ -170,7 +166,7 @@ def fill(stores, source, inputs, procedure, options):
 def count(store, model):
     """Add to a run how many of its members an ensemble has asked."""
     means = store.recipe.means
-    means = dataclasses.replace(means, asked=_sum(model, means.asked or {}, defaultdict(int)))
+    means = dataclasses.replace(means, member_calls=_sum(model, means.member_calls, (0, 0, 0)))
     dataclasses.replace(store.recipe, means=means).write(store.folder / "recipe.toml")
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from smoothcert.contracts import Answer
-from smoothcert.recipe import Means, Question, Recipe
-from smoothcert.runs.rows import Record, Row
-from smoothcert.runs.store import Store, read
+from smoothcert.runs.run import Claim, Row, Run, claim_of
+from smoothcert.runs.store import RunStore, read
+from smoothcert.spec import Means, Recipe, Spec
 
 WRONG, ABSTAINED = -1.0, -2.0  # in the place of a radius
 
@@ -22,31 +22,41 @@ def rows(reached: Sequence[float]) -> tuple[Row, ...]:
     return tuple(Row(10 * i, 0, *kinds.get(r, (0, r)), 100, 0.5, 0, 0.9, answers) for i, r in enumerate(reached))
 
 
-def question(**changes: Any) -> Question:
+def spec(**changes: Any) -> Spec:
+    """A spec, by the settings of its tables."""
     settings: dict[str, Any] = {
-        "model": "models/a", "model_digest": "a" * 64, "data": "digits", "split": "test", "skip": 10, "max": -1,
-        "data_digest": "d" * 64, "inputs": 4, "noise": {"name": "gaussian", "sigma": 0.25},
+        "model": "models/a", "model_digest": "a" * 64, "model_covers": "weights", "data": "digits",
+        "split": "test", "skip": 10, "max": -1, "data_digest": "d" * 64, "inputs": 4, "shape": [1, 8, 8], "seed": 0,
+        "noise": {"name": "gaussian", "sigma": 0.25},
         "procedure": {"name": "certify", "n0": 10, "against": "guess"},
         "sampling": {"name": "fixed", "n": 90, "alpha": 0.001},
     }  # fmt: skip
-    return Question(**{**settings, **changes})
+    return Spec.parse({key: value for key, value in {**settings, **changes}.items() if value is not None})
 
 
-def record(name: str, reached: Sequence[float], changes: dict[str, Any] | None = None, **means: Any) -> Record:
+def log_of(found: Sequence[Row], name: str = "log", kind: str = "certify", norm: str = "l2", **claim: Any) -> Run:
+    """A foreign log as a value, which says no more than is given here."""
+    stated = {"guarantee": "unstated", "test_class": "unstated", **claim}
+    return Run(name=name, kind=kind, rows=tuple(found), norm=norm, claim=Claim(norm, **stated))
+
+
+def record(name: str, reached: Sequence[float], changes: dict[str, Any] | None = None, **means: Any) -> Run:
     """A run of ours as a value; without `changes` of its question a foreign log."""
     found = rows(reached)
     if changes is None:
-        return Record(name, "certify", found)
-    import dataclasses
+        return log_of(found, name)
+    made = spec(**changes)
+    carried = Means.parse({"batch": 64, "engine": "torch", "command": "", **means})
+    return Run(
+        name=name, kind="certify", rows=found, inputs=len(found), norm=made.norm, claim=claim_of(made, None, False),
+        spec=made, means=carried, settings={"question": made.tables(), "means": means},
+    )  # fmt: skip
 
-    settings = {key: item for key, item in dataclasses.asdict(question(**changes)).items() if item is not None}
-    return Record(name, "certify", found, {"question": settings, "means": means}, len(found))
 
-
-def stored(folder: Path, reached: Sequence[float], when: float | None = None, **changes: Any) -> Record:
+def stored(folder: Path, reached: Sequence[float], when: float | None = None, **changes: Any) -> Run:
     """A run on the disk, begun at a time of our choice."""
-    recipe = Recipe(question(**{"inputs": len(reached), **changes}), Means(64, "torch", "smoothcert certify models/a"))
-    with Store(folder, recipe) as store:
+    recipe = Recipe(spec(**{"inputs": len(reached), **changes}), Means(64, "torch", "smoothcert certify models/a"))
+    with RunStore(folder, recipe) as store:
         for row in rows(reached):
             store.add(row)
     if when is not None:

@@ -9,17 +9,18 @@ import islands
 
 from smoothcert.classifiers import digest, load
 from smoothcert.classifiers.function import resolve
+from smoothcert.data import Subset
 from smoothcert.data import load as load_data
 from smoothcert.memory import Memory
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.preparation.per_input_sigma import PerInputSigma
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
-from smoothcert.recipe import Means, Question, Recipe, describe
 from smoothcert.runs.certify import carry_out
 from smoothcert.runs.remember import Remember
 from smoothcert.runs.store import read
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.spec import Means, Recipe, Spec
 
 SEARCH = PerInputSigma(search="votes", draws=40, evaluations=400, low=0.01, high=0.2)
 
@@ -27,12 +28,11 @@ SEARCH = PerInputSigma(search="votes", draws=40, evaluations=400, low=0.01, high
 def recipe_for(data: Path, predict: bool = False) -> tuple[Recipe, object]:
     inputs, _ = load_data(str(data)), resolve("islands:score")
     procedure = Predict(200, 0.05) if predict else Certify(50, Fixed(300, 0.05))
-    question = Question(
-        "islands:score", digest("islands:score").hex, str(data), "test", 1, -1, inputs.digest, len(inputs),
-        describe(Gaussian(0.02)), describe(procedure), 0, None if predict else describe(procedure.sampling),
-        preparation=None if predict else describe(SEARCH),
+    spec = Spec(
+        "islands:score", digest("islands:score").hex, Subset(str(data)), inputs.digest, len(inputs), inputs.shape,
+        Gaussian(0.02), procedure, 0, None if predict else SEARCH,
     )  # fmt: skip
-    return Recipe(question, Means(64, "callable", "test")), inputs
+    return Recipe(spec, Means(64, "callable", "test")), inputs
 
 
 def make(folder: Path, data: Path, file: Path | None, order: str | None = "index", watcher=None, **options) -> None:
@@ -42,7 +42,7 @@ def make(folder: Path, data: Path, file: Path | None, order: str | None = "index
         carry_out(recipe, folder, inputs, load("islands:score"), watcher)
         return
     if not file.exists():
-        Memory.create(file, recipe.question.model_digest, "l2", inputs.shape).close()
+        Memory.create(file, recipe.spec.model_digest, "l2", inputs.shape).close()
     with Memory.open(file, frozen=order is None) as memory:
         alone = order is None and not options.get("predict")
         remember = Remember(memory, str(file), order, alone)

@@ -9,13 +9,13 @@ import numpy as np
 
 from smoothcert.classifiers import digest, load
 from smoothcert.classifiers.function import resolve
-from smoothcert.data import Inputs
+from smoothcert.data import Inputs, Subset
 from smoothcert.data import load as load_data
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
-from smoothcert.recipe import Means, Question, Recipe, describe
 from smoothcert.runs.certify import Watcher, carry_out
 from smoothcert.sampling.fixed import Fixed
+from smoothcert.spec import Means, Recipe, Spec
 
 
 def write_data(path: Path, number: int = 12, seed: int = 0) -> Path:
@@ -31,11 +31,11 @@ def recipe_for(data: Path, n: int = 500, alpha: float = 0.05, seed: int = 0, bat
     inputs = load_data(str(data))
     resolve("linear:score")
     procedure = Certify(50, Fixed(n, alpha))
-    question = Question(
-        "linear:score", digest("linear:score").hex, str(data), "test", 1, -1, inputs.digest, len(inputs),
-        describe(Gaussian(0.25)), describe(procedure), seed, describe(procedure.sampling),
+    spec = Spec(
+        "linear:score", digest("linear:score").hex, Subset(str(data)), inputs.digest, len(inputs), inputs.shape,
+        Gaussian(0.25), procedure, seed,
     )  # fmt: skip
-    return Recipe(question, Means(batch, "callable", "test")), inputs
+    return Recipe(spec, Means(batch, "callable", "test")), inputs
 
 
 def make(folder: Path, data: Path, watcher: Watcher | None = None, **options) -> None:

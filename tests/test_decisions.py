@@ -17,8 +17,9 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.aces import Aces, AcesPredict
 from smoothcert.readouts import BINS
-from smoothcert.runs._packed import row_of, values
-from smoothcert.runs.rows import Row
+from smoothcert.runs.run import Row
+from smoothcert.runs.store import _row_of as row_of
+from smoothcert.runs.store import row_values as values
 
 sys.path.insert(0, str(Path(__file__).parent / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth

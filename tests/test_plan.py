@@ -15,7 +15,7 @@ from smoothcert.errors import OptionError, RunError
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.plan import cost
 from smoothcert.plan.like import counted, recorded_rate, recovered
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.spending import Spending

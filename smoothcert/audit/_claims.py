@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from smoothcert.contracts import ABSTAIN, Evidence, Source
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
-from smoothcert.runs.replay import replay
-from smoothcert.runs.rows import Row
-from smoothcert.runs.verify import source_of
+from smoothcert.runs.run import Row
+from smoothcert.runs.verify import replay, source_of
 
 if TYPE_CHECKING:
     from torch import Tensor

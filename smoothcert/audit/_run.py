@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,11 +14,10 @@ from smoothcert.bounds import check_alpha, check_draws
 from smoothcert.classifiers import bundle, differentiable, digest, load, ready
 from smoothcert.contracts import Classifier, Source
 from smoothcert.data import Inputs
-from smoothcert.data import load as load_data
 from smoothcert.errors import ModelError, OptionError
-from smoothcert.recipe import Question, Recipe, build, build_procedure
-from smoothcert.runs.rows import Row
+from smoothcert.runs.run import Row
 from smoothcert.runs.store import MODEL, read
+from smoothcert.spec import Spec
 from smoothcert.streams import check_seed
 
 if TYPE_CHECKING:
@@ -84,27 +83,28 @@ def audit(
     from smoothcert.audit.files import files
     from smoothcert.audit.noise import noise
 
-    question, record = Recipe.read(folder / "recipe.toml").question, read(folder)
-    inputs = _inputs(question, places.data)
-    loaded, found, changed = _model(folder, question, places.model)
-    checks = [files(question, inputs, found, changed)]
+    run = read(folder)
+    spec = run.asked
+    inputs = replace(spec.data, spec=places.data or spec.data.spec).load()
+    loaded, found, changed = _model(folder, spec, places.model)
+    checks = [files(spec, inputs, found, changed)]
     here = loaded if checks[0].held else None
     fast = _absent(folder) if here is None else ready(here, inputs.tensor(0), threads=plan.threads).classifier
-    source = Source(fast, build("noise", question.noise))
-    rows: list[Row] = sample(list(record.rows), plan.inputs, plan.seed)
+    source = Source(fast, spec.noise)
+    rows: list[Row] = sample(list(run.rows), plan.inputs, plan.seed)
     again = plan.redraw if here is not None else 0
-    checks.append(counts(folder, inputs, fast, again, plan.seed, _named(update, "counts"), places.memory))
-    checks.append(noise(source.noise, inputs.tensor(0), rows, question.seed, plan.error))
+    checks.append(counts(run, inputs, fast, again, plan.seed, _named(update, "counts"), places.memory))
+    checks.append(noise(source.noise, inputs.tensor(0), rows, spec.seed, plan.error))
     if here is None:
         return Report([*checks, _untried("model and data that were certified are not here")], (), plan.error)
-    more, stands = _asking(here, source, question, inputs, record.rows, plan, update)
+    more, stands = _asking(here, source, spec, inputs, run.rows, plan, update)
     return Report([*checks, *more], stands, plan.error)
 
 
 def _asking(
     loaded: Classifier,
     source: Source,
-    question: Question,
+    spec: Spec,
     inputs: Inputs,
     rows: Sequence[Row],
     plan: Plan,
@@ -120,10 +120,10 @@ def _asking(
         if plan.radii:
             raise OptionError("--radii must be asked of a run of one network; got a composition")
         return [_untried("a composition is not one smoothed network")], []
-    procedure, example = build_procedure(question), inputs.tensor(0)
+    procedure, example = spec.procedure, inputs.tensor(0)
     few = [(int(index), inputs.tensor(place)) for place, index in enumerate(inputs.indices[:4])]
     found: list[Claim] = []
-    if question.procedure["name"] == "certify":
+    if spec.sampling is not None:
         found = sample(claims(rows, inputs, procedure, source), plan.inputs, plan.seed)
     chosen = sample(list(rows), plan.inputs, plan.seed) if plan.radii else []
     force = Force(_slopes(loaded, example), plan.steps, plan.draws, plan.seed)
@@ -137,22 +137,17 @@ def _asking(
     return checks, stands
 
 
-def _inputs(question: Question, data: str | None) -> Inputs:
-    place, subset = data or question.data, (question.split, question.skip, question.max)
-    return load_data(place, *subset, question.value_range, question.image_size, question.start)
-
-
-def _model(folder: Path, question: Question, model: str | None) -> tuple[Classifier | None, str, str]:
+def _model(folder: Path, spec: Spec, model: str | None) -> tuple[Classifier | None, str, str]:
     """The model, its hash, and the reason where it is there but is not what it was."""
     own = folder / MODEL  # a composition is kept inside its run, and moves with it
-    spec = model or (str(own) if bundle.is_bundle(own) else question.model)
+    place = model or (str(own) if bundle.is_bundle(own) else spec.model)
     try:
-        loaded = load(spec)
-        return loaded, digest(spec).hex, ""
+        loaded = load(place)
+        return loaded, digest(place).hex, ""
     except ModelError as error:
-        if not zoo.located(spec).exists():
+        if not zoo.located(place).exists():
             raise
-        return None, digest(spec).hex, str(error)
+        return None, digest(place).hex, str(error)
 
 
 def _absent(folder: Path) -> Classifier:

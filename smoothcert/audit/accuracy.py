@@ -18,7 +18,7 @@ from smoothcert.audit._search import Target
 from smoothcert.audit.attack import NEAR, Force, worst
 from smoothcert.contracts import Source, Stream
 from smoothcert.data import Inputs
-from smoothcert.runs.rows import Row
+from smoothcert.runs.run import Row
 from smoothcert.runs.verify import source_of
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from smoothcert.audit._check import Check
 from smoothcert.contracts import Classifier
 from smoothcert.data import Inputs
+from smoothcert.runs.run import Run
 from smoothcert.runs.verify import verify
 
 
 def counts(
-    folder: Path,
+    run: Run,
     inputs: Inputs,
     classifier: Classifier,
     redraw: int,
@@ -21,7 +21,7 @@ def counts(
     memory: str | None = None,
 ) -> Check:
     """Every row recomputed from its counts, some rows drawn again, and what a memory answered replayed."""
-    found = verify(folder, inputs, classifier, redraw, seed, advance, memory)
+    found = verify(run, inputs, classifier, redraw, seed, advance, memory)
     again = f"; {found.redrawn} inputs drawn again, {found.votes} votes" if found.redrawn else ""
     settled = f"; {found.settled} answers of a memory replayed" if found.settled else ""
     tried = f"{found.rows} radii recomputed from stored counts{again}{settled}"

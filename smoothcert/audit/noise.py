@@ -21,7 +21,7 @@ from smoothcert.audit import _chance
 from smoothcert.audit._check import Check
 from smoothcert.audit._laws import Law, Numbers, law
 from smoothcert.contracts import EVERY, Noise, Stream
-from smoothcert.runs.rows import UNCOUNTED, Row
+from smoothcert.runs.run import UNCOUNTED, Row
 from smoothcert.streams import words
 
 if TYPE_CHECKING:

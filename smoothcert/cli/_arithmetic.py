@@ -38,10 +38,10 @@ def settled(
     A run that was begun in floats goes on in floats.
     """
     from smoothcert import arithmetic as rule
-    from smoothcert.recipe import Recipe, describe
+    from smoothcert.spec import Recipe
 
     recipe = out / "recipe.toml"
-    if arithmetic is None and recipe.exists() and Recipe.read(recipe).question.noise == describe(noise):
+    if arithmetic is None and recipe.exists() and Recipe.read(recipe).spec.noise == noise:
         arithmetic = "float"
     numbered = ((int(index), inputs.tensor(place)) for place, index in enumerate(inputs.indices))
     found = rule.choose(noise, arithmetic, numbered, others, "--arithmetic")

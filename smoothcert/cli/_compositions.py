@@ -31,8 +31,8 @@ def carry_out(
     about: str,
 ) -> None:
     """Write the composition into the run's folder, and answer its question for every input."""
+    from smoothcert.catalog import describe
     from smoothcert.classifiers import bundle
-    from smoothcert.recipe import describe
     from smoothcert.runs.store import MODEL, refuse_strangers
 
     inputs = drawing.load()

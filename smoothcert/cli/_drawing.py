@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
@@ -16,10 +17,12 @@ from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
     from smoothcert.classifiers import Ready
+    from smoothcert.contracts import Noise
     from smoothcert.data import Inputs, Subset
     from smoothcert.engine.ray import Cluster
-    from smoothcert.recipe import Question
+    from smoothcert.preparation.per_input_sigma import PerInputSigma
     from smoothcert.runs.remember import Remember
+    from smoothcert.spec import Spec
 
 Ray = Annotated[str | None, typer.Option(help="local, or HOST:PORT of a Ray cluster: its workers make the draws.")]
 RayWorkers = Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")]
@@ -74,36 +77,27 @@ class Drawing(NamedTuple):
     def prepare(self, model: str, inputs: Inputs) -> Ready:
         return o.prepare(model, inputs, self.engine, self.threads)
 
-    def question(self, model: str, inputs: Inputs, noise: Any, procedure: Any, preparation: Any = None) -> Question:
+    def question(
+        self, model: str, inputs: Inputs, noise: Noise, procedure: Any, preparation: PerInputSigma | None = None
+    ) -> Spec:
         """What is asked of every input."""
+        from smoothcert import catalog
         from smoothcert.classifiers import digest
-        from smoothcert.recipe import Question, describe
+        from smoothcert.spec import Spec
 
         def place(spec: str) -> str:
             return str(Path(spec).resolve()) if Path(spec).exists() else spec
 
-        sampling = getattr(procedure, "sampling", None)
-        return Question(
-            model=place(model),
-            model_digest=digest(model).hex,
-            data=place(self.data) if self.data != inputs.name else self.data,
-            split=self.split,
-            skip=self.skip,
-            max=self.max,
-            data_digest=inputs.digest,
-            inputs=len(inputs),
-            noise=describe(noise),
-            procedure=describe(procedure),
-            sampling=None if sampling is None else describe(sampling),
-            seed=self.seed,
-            value_range=self.subset().value_range,
-            image_size=self.image_size,
-            start=self.start,
-            preparation=preparation,
-        )
+        subset, hashed = self.subset(), digest(model)
+        if self.data not in catalog.names("data"):
+            subset = replace(subset, spec=place(self.data))
+        return Spec(
+            place(model), hashed.hex, subset, inputs.digest, len(inputs), tuple(inputs.shape), noise, procedure,
+            self.seed, preparation, hashed.covers,
+        )  # fmt: skip
 
     def carry_out(
-        self, question: Question, inputs: Inputs, prepared: Ready, title: str, remember: Remember | None = None
+        self, spec: Spec, inputs: Inputs, prepared: Ready, title: str, remember: Remember | None = None
     ) -> None:
         """Answer it for every input under a progress bar; a memory beside the run is closed afterwards."""
         import contextlib
@@ -111,8 +105,8 @@ class Drawing(NamedTuple):
 
         from smoothcert.cli._progress import run_bar
         from smoothcert.contracts import batch_rows
-        from smoothcert.recipe import Means, Recipe, now, versions
         from smoothcert.runs.certify import carry_out
+        from smoothcert.spec import Means, Recipe, now, versions
 
         command = shlex.join(["smoothcert", *sys.argv[1:]])
         notes = (prepared.note,) if prepared.note else ()
@@ -120,8 +114,10 @@ class Drawing(NamedTuple):
         means = Means(rows, prepared.engine, command, self.threads, prepared.workers, versions(), notes, started=now())
         shown = run_bar(f"{title} {inputs.name}")
         with remember.memory if remember else contextlib.nullcontext(), shown as watcher:
-            recipe = Recipe(question, means)
-            carry_out(recipe, self.out, inputs, prepared.classifier, watcher, self.cluster(), remember)
+            recipe = Recipe(spec, means)
+            left = carry_out(recipe, self.out, inputs, prepared.classifier, watcher, self.cluster(), remember)
+        if left == 0:
+            print(f"smoothcert: {self.out} was complete: nothing was drawn", file=sys.stderr)
 
 
 def draws(command: Callable[..., None]) -> Callable[..., None]:

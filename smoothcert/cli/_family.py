@@ -12,7 +12,7 @@ from smoothcert.report._family import Family, difference
 
 if TYPE_CHECKING:
     from smoothcert.classifiers.ensemble import Description, Member
-    from smoothcert.runs.rows import Record
+    from smoothcert.runs.run import Run
 
 
 class Found(NamedTuple):
@@ -22,19 +22,19 @@ class Found(NamedTuple):
     notes: list[str]
 
 
-def find(records: Sequence[Record], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:
+def find(records: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:
     """As the options say; without them, whatever the ensembles' folders tell."""
     if ensemble is not None or members is not None:
         return Found([_named(records, paths, ensemble, members)], [])
     found = Found([], [])
     for record in records:
-        counted = record.settings.get("means", {}).get("asked")
+        counted = record.settings.get("means", {}).get("member_calls")
         if record.kind == "certify" and (counted or _is_ensemble(record)):
             _add(record, records, found)
     return found
 
 
-def _add(record: Record, records: Sequence[Record], found: Found) -> None:
+def _add(record: Run, records: Sequence[Run], found: Found) -> None:
     """The family of one ensemble, if two of its members are here; why not, if they are but do not compare."""
     description = _description(record)
     others = [other for other in records if other is not record and other.kind == "certify"]
@@ -45,7 +45,7 @@ def _add(record: Record, records: Sequence[Record], found: Found) -> None:
                 "--members say which runs belong together"
             )
         return
-    kept: list[Record] = []
+    kept: list[Run] = []
     left: list[str] = []
     for member in dict.fromkeys(description.members):
         runs = [other for other in others if _is_of(other, member)]
@@ -60,7 +60,7 @@ def _add(record: Record, records: Sequence[Record], found: Found) -> None:
         found.notes.append(f"not compared with {record.name}: {', '.join(left)}")
 
 
-def _named(records: Sequence[Record], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Family:
+def _named(records: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Family:
     """The family that the options name; refused where its runs do not compare."""
     listed = None if members is None else [_run(word, records, paths, "--members") for word in members.split(",")]
     if ensemble is not None:
@@ -82,7 +82,7 @@ def _named(records: Sequence[Record], paths: Sequence[Path], ensemble: str | Non
     return _family(whole, kept, description)
 
 
-def _run(word: str, records: Sequence[Record], paths: Sequence[Path], option: str) -> Record:
+def _run(word: str, records: Sequence[Run], paths: Sequence[Path], option: str) -> Run:
     """A run of the report by its name or its path."""
     for record, path in zip(records, paths, strict=True):
         if word.strip() == record.name or Path(word.strip()).resolve() == path.resolve():
@@ -91,9 +91,9 @@ def _run(word: str, records: Sequence[Record], paths: Sequence[Path], option: st
     raise OptionError(f"{option} must name runs of this report ({names}); got '{word.strip()}'")
 
 
-def _family(record: Record, members: Sequence[Record], description: Description | None) -> Family:
+def _family(record: Run, members: Sequence[Run], description: Description | None) -> Family:
     if description is None:
-        counted = record.settings.get("means", {}).get("asked") or {}
+        counted = record.settings.get("means", {}).get("member_calls") or {}
         return Family(record, tuple(members), max(len(members), counted.get("members", 0)))
     weights = description.vote.get("weights") or [0.0] * len(description.members)
     shares = sorted(zip((member.digest for member in description.members), weights, strict=True))
@@ -109,14 +109,14 @@ def _words(part: Any) -> str:
     return str(part["name"]).replace("_", " ") + (f" ({', '.join(options)})" if options else "")
 
 
-def _is_ensemble(record: Record) -> bool:
+def _is_ensemble(record: Run) -> bool:
     from smoothcert.classifiers import ensemble
 
     model = record.settings.get("question", {}).get("model")
     return model is not None and ensemble.is_ensemble(Path(model))
 
 
-def _description(record: Record) -> Description | None:
+def _description(record: Run) -> Description | None:
     """What the ensemble's folder says, if it is still the one that was certified."""
     from smoothcert.classifiers import ensemble
 
@@ -130,7 +130,7 @@ def _description(record: Record) -> Description | None:
     return description if description.digest.hex == question["model_digest"] else None
 
 
-def _is_there(record: Record) -> bool:
+def _is_there(record: Run) -> bool:
     """Whether the model is where it was and what it was, though no folder of an ensemble: several denoisers, say."""
     from smoothcert.classifiers import digest
 
@@ -141,7 +141,7 @@ def _is_there(record: Record) -> bool:
         return False
 
 
-def _is_of(record: Record, member: Member) -> bool:
+def _is_of(record: Run, member: Member) -> bool:
     """Whether a run is of this member. The hash of a callable is that of its file, so its name counts too."""
     question = record.settings.get("question", {})
     same_name = member.path or ":" not in member.place or question.get("model") == member.place

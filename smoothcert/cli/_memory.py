@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from smoothcert.contracts import Noise
     from smoothcert.data import Inputs
     from smoothcert.memory import Memory
-    from smoothcert.recipe import Question
     from smoothcert.runs.remember import Remember
+    from smoothcert.spec import Spec
 
 File = Annotated[
     Path | None,
@@ -63,7 +63,7 @@ def check(file: Path | None, order: str | None, frozen: bool, noise: Noise, own_
         raise OptionError(f"{option} must not be given with --frozen, which draws and adds nothing; got both")
 
 
-def remember(file: Path | None, question: Question, inputs: Inputs, noise: Noise, order: str | None) -> Remember | None:
+def remember(file: Path | None, spec: Spec, inputs: Inputs, noise: Noise, order: str | None) -> Remember | None:
     """The memory that certificates are offered to, in this order; made if there is none."""
     from smoothcert.memory import Memory
     from smoothcert.runs.remember import Remember
@@ -71,26 +71,26 @@ def remember(file: Path | None, question: Question, inputs: Inputs, noise: Noise
     if file is None:
         return None
     if not file.exists():
-        Memory.create(file, question.model_digest, noise.norm, inputs.shape).close()
+        Memory.create(file, spec.model_digest, noise.norm, inputs.shape).close()
         print(f"smoothcert: {file} is a new memory", file=sys.stderr)
-    return Remember(_opened(file, False, question, inputs, noise), str(file.resolve()), order or "index")
+    return Remember(_opened(file, False, spec, inputs, noise), str(file.resolve()), order or "index")
 
 
-def recall(file: Path | None, question: Question, inputs: Inputs, noise: Noise, alone: bool) -> Remember | None:
+def recall(file: Path | None, spec: Spec, inputs: Inputs, noise: Noise, alone: bool) -> Remember | None:
     """The memory as it is now, which is only asked; alone: nobody else is."""
     from smoothcert.runs.remember import Remember
 
     if file is None:
         return None
-    return Remember(_opened(file, True, question, inputs, noise), str(file.resolve()), None, alone)
+    return Remember(_opened(file, True, spec, inputs, noise), str(file.resolve()), None, alone)
 
 
-def _opened(file: Path, frozen: bool, question: Question, inputs: Inputs, noise: Noise) -> Memory:
+def _opened(file: Path, frozen: bool, spec: Spec, inputs: Inputs, noise: Noise) -> Memory:
     from smoothcert.memory import Memory
 
     memory = Memory.open(file, frozen)
     try:
-        memory.require(question.model_digest, noise.norm, inputs.shape)
+        memory.require(spec.model_digest, noise.norm, inputs.shape)
     except SmoothcertError:
         memory.close()
         raise

@@ -77,8 +77,8 @@ def say_summary(folder: Path) -> None:
 
     record = read(folder)
     print(text_table([figures(record)]))
-    asked = record.settings["means"].get("asked")
-    if asked and asked["early"]:
-        share = f"{asked['asked'] / asked['rows']:.2f} of {asked['members']}"
-        print(f"members asked a draw: {share}; {asked['early'] / asked['rows']:.1%} of draws did not need all")
+    calls = record.means.member_calls if record.means else None
+    if calls and calls.early:
+        share = f"{calls.asked / calls.rows:.2f} of {calls.members}"
+        print(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
     print(f"kept in {folder}; next: smoothcert verify {folder}, smoothcert report {folder} --html report.html")

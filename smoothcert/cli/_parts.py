@@ -10,7 +10,7 @@ from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Sampling
-    from smoothcert.recipe import Part
+    from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 
 def parse_value(text: str) -> Any:
@@ -80,10 +80,9 @@ def only_noise(name: str, sigma: float | None, settings: list[str] | None, whose
 
 def preparation_of(
     asked: bool, noise: Noise, numbers: dict[str, float | None], bounds: str | None, search: str | None
-) -> Part | None:
+) -> PerInputSigma | None:
     """The search for each input's noise level, if one is asked for."""
     from smoothcert.preparation.per_input_sigma import PerInputSigma
-    from smoothcert.recipe import describe
 
     low, high = parse_range(bounds, "--sigma-bounds") or (None, None)
     given = {**numbers, "low": low, "high": high, "search": search}
@@ -94,12 +93,12 @@ def preparation_of(
         return None
     part = PerInputSigma(**options)
     part.check(noise)
-    return describe(part)
+    return part
 
 
 def say_noise(noise: Any) -> str:
     """A noise and its options in words."""
-    from smoothcert.recipe import describe
+    from smoothcert.catalog import describe
 
     part = describe(noise)
     return f"{part.pop('name')} noise ({noise.norm}), " + ", ".join(f"{name} {value:g}" for name, value in part.items())

@@ -12,7 +12,7 @@ from smoothcert.errors import OptionError, RunError
 
 if TYPE_CHECKING:
     from smoothcert.data import Array
-    from smoothcert.runs.rows import Record
+    from smoothcert.runs.run import Run
 
 app = typer.Typer(help="Compositional architectures: a certified network, an accurate one, a selection between them.")
 
@@ -55,7 +55,7 @@ def labels(
     typer.echo(f"a network that learns nothing would be right about {max(chosen, rows - chosen) / rows:.1%} of them")
 
 
-def _votes(record: Record, run: Path) -> tuple[Array, Array, int]:
+def _votes(record: Run, run: Path) -> tuple[Array, Array, int]:
     """Indices [N], votes for each input's own class [N], and the draws behind them."""
     import numpy as np
 

@@ -55,7 +55,7 @@ def combine(
     from smoothcert.report.aces import lines
     from smoothcert.report.aces_frontier import point, verdict
     from smoothcert.runs.components import parts, single
-    from smoothcert.runs.exchange import open_record
+    from smoothcert.runs.exchange import open_run
 
     found = parts(certify, core, select, alpha)
     thetas = _thetas(theta, found)
@@ -67,7 +67,7 @@ def combine(
     _print(found, thetas, wanted, as_json, tables)
     if log is not None:
         _write_log(found, thetas, log)
-    singles = [single(open_record(place)) for place in baseline or []]
+    singles = [single(open_run(place)) for place in baseline or []]
     if singles and tables == "text" and not as_json:
         every = lines(found.at(found.thetas), [0.0])
         typer.echo(f"\n{verdict(every, [point(one) for one in singles])}")
@@ -126,14 +126,15 @@ def _print(found: Parts, thetas: list[float], radii: list[float] | None, as_json
 
 def _write_log(found: Parts, thetas: list[float], path: Path) -> None:
     from smoothcert.runs.exchange import write_cohen
-    from smoothcert.runs.rows import Record, Row
+    from smoothcert.runs.run import Claim, Row, Run
 
     if len(thetas) != 1:
         raise OptionError(f"--log needs one theta; got {len(thetas)}")
     answers = found.at(thetas).answers
     columns = zip(found.indices, found.labels, answers.label[0], answers.radius[0], strict=True)
     rows = tuple(Row(int(index), int(label), int(said), float(radius)) for index, label, said, radius in columns)
-    write_cohen(Record(path.name, "certify", rows), path, full=True)
+    claim = Claim(found.norm, "smoothing", "guess", found.settings.get("alpha"))
+    write_cohen(Run(name=path.name, kind="certify", rows=rows, norm=found.norm, claim=claim), path, full=True)
     typer.echo(f"smoothcert: wrote {path}", err=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +13,10 @@ from smoothcert.cli import _json
 
 if TYPE_CHECKING:
     from smoothcert.data import Inputs
-    from smoothcert.recipe import Question
     from smoothcert.report.pictures import Album
-    from smoothcert.runs.document import Document
+    from smoothcert.runs.certificate import ReadDocument
     from smoothcert.runs.verify import Findings
+    from smoothcert.spec import Spec
 
 
 def command(
@@ -36,24 +36,25 @@ def command(
     smoothcert verify certificate.json --model models/a
     """
     from smoothcert.files import write_whole
-    from smoothcert.recipe import Recipe
     from smoothcert.report import certificate as words
     from smoothcert.runs.certificate import document
+    from smoothcert.runs.store import read
 
-    question = Recipe.read(run / "recipe.toml").question
-    inputs = _inputs(question, data)
-    made, record, row = document(run, index, inputs, values=not without_input)
-    text = _lines(words.with_words(made, record, row))
+    found = read(run)
+    spec = found.asked
+    inputs = replace(spec.data, spec=data or spec.data.spec).load()
+    made = document(found, index, inputs, values=not without_input)
+    text = _lines(words.with_words(made))
     pages = {} if out is None else {out: text}
     if html is not None:
-        pages[html] = words.page(made, record, row, None if without_input else _album(question, inputs, index))
+        pages[html] = words.page(made, None if without_input else _album(spec, inputs, index))
     for path, content in pages.items():
         write_whole(path, content.encode())
         typer.echo(f"smoothcert: wrote {path}", err=True)
     if as_json:
         typer.echo(text, nl=False)
     elif not pages:
-        typer.echo(words.text(made, record, row))
+        typer.echo(words.text(made))
 
 
 def _lines(made: Mapping[str, Any]) -> str:
@@ -64,52 +65,44 @@ def _lines(made: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _inputs(question: Question, data: str | None) -> Inputs:
-    from smoothcert.data import load
-
-    subset = question.split, question.skip, question.max
-    return load(data or question.data, *subset, question.value_range, question.image_size, question.start)
-
-
-def _album(question: Question, inputs: Inputs, index: int) -> Album | None:
+def _album(spec: Spec, inputs: Inputs, index: int) -> Album | None:
     """The input as a picture, if it is one."""
-    from smoothcert.recipe import build
     from smoothcert.report.pictures import Album
 
     if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3):
         return None
-    return Album(inputs, {index: inputs.indices.tolist().index(index)}, build("noise", question.noise), question.seed)
+    return Album(inputs, {index: inputs.indices.tolist().index(index)}, spec.noise, spec.seed)
 
 
 def check(path: Path, model: str | None, again: bool, as_json: bool = False) -> None:
     """`smoothcert verify` of such a document, with the model and nothing else. Exit 1 if anything is amiss."""
     from smoothcert.classifiers import digest, load, ready
     from smoothcert.cli._progress import bar
+    from smoothcert.report.certificate import with_words
     from smoothcert.runs import certificate
-    from smoothcert.runs.document import read_document
 
-    found = read_document(path)
-    spec = found.question.model if model is None else model
-    loaded = load(spec)
+    found = certificate.read_document(path)
+    place = found.run.asked.model if model is None else model
+    loaded = load(place)
     with bar(f"verify {path.name}", "draws") as update:
         classifier = loaded if found.x is None else ready(loaded, found.x).classifier
-        findings = certificate.check(found, classifier, digest(spec).hex, again, update)
+        findings = certificate.check(found, classifier, digest(place).hex, again, update, with_words)
     if as_json:
-        _json.say({"certificate": str(path), "index": found.row.index, **found.answer, **asdict(findings)})
+        _json.say({"certificate": str(path), "index": found.row.index, **found.given["answer"], **asdict(findings)})
     else:
         _say_findings(found, findings, again)
     if findings.problems:
         raise typer.Exit(1)
 
 
-def _say_findings(found: Document, findings: Findings, again: bool) -> None:
+def _say_findings(found: ReadDocument, findings: Findings, again: bool) -> None:
     for problem in findings.problems:
         typer.echo(f"NOT AS STATED  {problem}")
     drawn = f"{findings.votes:,} draws drawn again, {findings.explained} votes moved within rounding"
     left = "" if findings.redrawn or not again else " (the input's values are not in it)"
-    memory = "; the memory that answered is not checked here" if found.memory else ""
+    memory = "; the memory that answered is not checked here" if found.row.settled else ""
     typer.echo(
-        f"input {found.row.index}: label {found.answer['label']}, radius {found.answer['radius']}; recomputed from its "
+        f"input {found.row.index}: label {found.row.predicted}, radius {found.row.radius}; recomputed from its "
         f"counts, {drawn if findings.redrawn else f'nothing drawn again{left}'}{memory}: "
         + ("all as stated" if not findings.problems else f"{len(findings.problems)} problems")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -12,6 +12,9 @@ from smoothcert.cli import _memory as m
 from smoothcert.cli import _options as o
 from smoothcert.cli import _parts as p
 from smoothcert.cli._drawing import Drawing, draws
+
+if TYPE_CHECKING:
+    from smoothcert.contracts import TestClass
 
 
 @draws
@@ -66,7 +69,7 @@ def command(
     chosen, rest = p.noise_of(noise, sigma, set_)
     a.check(arithmetic, chosen)
     scheme = p.sampling_of(sampling, n, alpha, radius, radii, rest)
-    procedure = Certify(n0, scheme, against)
+    procedure = Certify(n0, scheme, cast("TestClass", against))  # which refuses any other word
     search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
     preparation = p.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
     m.check(memory, order, frozen, chosen, sigma_per_input, against)

@@ -34,9 +34,9 @@ def command(
     if full and to not in COHEN:
         raise OptionError(f"--full belongs to --to cohen; {to} is in full precision always")
 
-    from smoothcert.runs.exchange import open_record
+    from smoothcert.runs.exchange import open_run
 
-    record = open_record(run)
+    record = open_run(run)
     if not record.rows:
         raise RunError(f"run {run} must hold at least one finished input; got none")
     written = out

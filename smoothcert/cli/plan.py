@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smoothcert.contracts import Noise
     from smoothcert.plan.like import Rate
     from smoothcert.plan.sheet import Sheet
-    from smoothcert.runs.rows import Record
+    from smoothcert.runs.run import Run
 
 
 def command(
@@ -49,9 +49,9 @@ def command(
 
     from smoothcert.plan.like import recovered
     from smoothcert.plan.sheet import Request
-    from smoothcert.runs.exchange import open_record
+    from smoothcert.runs.exchange import open_run
 
-    record = open_record(like) if like is not None else None
+    record = open_run(like) if like is not None else None
     chosen = _noise(noise, sigma, set_, record)
     p, notes = recovered(record, chosen, like_n, like_alpha) if record is not None else (None, [])
     request = Request(chosen, asked, alpha, beta, cap, n, n0, p)
@@ -72,9 +72,9 @@ def _check(n0: int, like_n: int, like_alpha: float, rate: float | None, inputs: 
         raise OptionError(f"rate of plan must be a positive number of draws a second; got {rate}")
 
 
-def _noise(name: str | None, sigma: float | None, settings: list[str] | None, record: Record | None) -> Noise:
+def _noise(name: str | None, sigma: float | None, settings: list[str] | None, record: Run | None) -> Noise:
     """The noise of the plan; a run's probabilities are those under its own noise and no other."""
-    from smoothcert.recipe import build
+    from smoothcert.catalog import rebuild as build
 
     part = record.settings.get("question", {}).get("noise") if record is not None else None
     if name is None and sigma is None and not settings:
@@ -90,7 +90,7 @@ def _noise(name: str | None, sigma: float | None, settings: list[str] | None, re
     return found
 
 
-def _rate(rate: float | None, record: Record | None, n: int) -> Rate | None:
+def _rate(rate: float | None, record: Run | None, n: int) -> Rate | None:
     """Given, else measured here with the run's model, else as the record says."""
     from smoothcert.plan.like import Rate, measured_rate, recorded_rate
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from smoothcert.report._layout import Table
     from smoothcert.report.ensemble import Comparison
     from smoothcert.report.metrics import Figures
-    from smoothcert.runs.rows import Record
+    from smoothcert.runs.run import Run
 
 LAYOUTS = ("text", "md", "latex")
 PAPERS = ("ens", "sween", "esb", "dds", "aces")
@@ -91,7 +91,7 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
         typer.echo({"md": _layout.markdown, "latex": _layout.latex}[layout](shown), nl=False)
 
 
-def _paper_radii(paper: str, records: Sequence[Record]) -> list[float]:
+def _paper_radii(paper: str, records: Sequence[Run]) -> list[float]:
     from smoothcert.report._papers import default_radii
 
     return default_radii(paper, records)
@@ -118,17 +118,17 @@ def parse_radii(text: str) -> list[float]:
     return sorted({abs(value) for value in values})  # abs: −0 is 0
 
 
-def open_named(paths: Sequence[Path], names: str | None) -> list[Record]:
+def open_named(paths: Sequence[Path], names: str | None) -> list[Run]:
     """The records, under the names given, or else under as much of their paths as tells them apart."""
     from dataclasses import replace
 
-    from smoothcert.runs.exchange import open_record
+    from smoothcert.runs.exchange import open_run
 
     given = names.split(",") if names is not None else None
     if given is not None and (len(given) != len(paths) or not all(name.strip() for name in given)):
         raise OptionError(f"--names must be {len(paths)} names with commas between, one a run; got '{names}'")
     called = [name.strip() for name in given] if given else distinct(paths)
-    return [replace(open_record(path), name=name) for path, name in zip(paths, called, strict=True)]
+    return [replace(open_run(path), name=name) for path, name in zip(paths, called, strict=True)]
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:
@@ -154,7 +154,7 @@ def _compared(families: Sequence[Family], radii: Sequence[float]) -> list[Compar
 
 
 def _write_files(
-    records: Sequence[Record],
+    records: Sequence[Run],
     radii: Sequence[float],
     html: Path | None,
     plot: Path | None,
@@ -176,7 +176,7 @@ def _write_files(
 
 
 def _print_json(
-    records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
+    records: Sequence[Run], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
 ) -> None:
     from smoothcert.report import economy, metrics
     from smoothcert.report._ensemble_json import as_json as compared
@@ -198,7 +198,7 @@ def _print_json(
 
 
 def _print_text(
-    records: Sequence[Record], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
+    records: Sequence[Run], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
 ) -> None:
     from smoothcert.report import _ensemble_words, economy, tables
     from smoothcert.report.sections import memory_figures

@@ -16,7 +16,7 @@ from smoothcert.errors import DataError, OptionError, RunError
 
 if TYPE_CHECKING:
     from smoothcert.data import Array
-    from smoothcert.runs.rows import Record
+    from smoothcert.runs.run import Run
 
 app = typer.Typer(help="Routing: a smoothed selector chooses among branches with noise levels of their own.")
 
@@ -61,7 +61,7 @@ def labels(
     typer.echo(f"a network that learns nothing would be right about {max(counts) / len(kept):.1%} of them")
 
 
-def _gains(records: list[Record]) -> tuple[Array, Array]:
+def _gains(records: list[Run]) -> tuple[Array, Array]:
     """Indices [N], and radius·[correct] [branches, N]."""
     import numpy as np
 

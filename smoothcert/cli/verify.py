@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a run, or one certificate as JSON.")],
     redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds; 0: none.")] = 3,
-    seed: Annotated[int, typer.Option(help="Chooses which inputs are drawn again.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Chooses which inputs are drawn again.  [default: anew each time]")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
     data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
     memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
@@ -33,10 +35,8 @@ def command(
     from smoothcert.classifiers.bundle import is_bundle
     from smoothcert.cli._progress import bar
     from smoothcert.cli.certificate import check
-    from smoothcert.data import load as load_data
     from smoothcert.errors import OptionError
-    from smoothcert.recipe import Recipe
-    from smoothcert.runs.store import MODEL
+    from smoothcert.runs.store import MODEL, read
     from smoothcert.runs.verify import check_files, verify
 
     if redraw < 0:
@@ -44,21 +44,21 @@ def command(
     if run.is_file():
         check(run, model, redraw > 0, as_json)
         return
-    question = Recipe.read(run / "recipe.toml").question
-    place, subset = data or question.data, (question.split, question.skip, question.max)
-    inputs = load_data(place, *subset, question.value_range, question.image_size, question.start)
+    found = read(run)
+    spec = found.asked
+    inputs = replace(spec.data, spec=data or spec.data.spec).load()
     own = run / MODEL  # a composition is kept inside its run, and moves with it
-    spec = model or (str(own) if is_bundle(own) else question.model)
-    loaded = load(spec)
-    problems = check_files(question, inputs, digest(spec).hex)
+    place = model or (str(own) if is_bundle(own) else spec.model)
+    loaded = load(place)
+    problems = check_files(spec, inputs, digest(place).hex)
     with bar(f"verify {run.name}", "draws") as update:
         classifier = ready(loaded, inputs.tensor(0)).classifier
-        findings = verify(run, inputs, classifier, redraw, seed, update, memory)
+        findings = verify(found, inputs, classifier, redraw, seed, update, memory)
     problems += findings.problems
     if as_json:
-        _json.say({"run": str(run), "inputs": question.inputs, **asdict(findings), "problems": problems})
+        _json.say({"run": str(run), "inputs": spec.inputs, **asdict(findings), "problems": problems})
     else:
-        _say(findings, problems, question.inputs)
+        _say(findings, problems, spec.inputs)
     if problems:
         raise typer.Exit(1)
 

@@ -130,6 +130,11 @@ class Subset:
                     f"range of the data must be two finite numbers lo,hi with lo < hi; got {low:g},{high:g}"
                 )
 
+    @property
+    def name(self) -> str:
+        """As people call it: a data set's name, or the last part of a path."""
+        return Path(self.spec).name or self.spec
+
     def load(self) -> Inputs:
         """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
         from smoothcert import catalog

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN, Job, Noise, Source
 from smoothcert.errors import RunError, SmoothcertError
 from smoothcert.plan.cost import DIM
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 SURE = 1e-8  # inputs without a miss: 1 − p is log-uniform from here to 1/n
 ABSTAINED = 0.30, 0.505  # abstentions of a log that keeps no counts: p is uniform here
@@ -26,7 +25,7 @@ SELECTION = 100  # draws that chose the class in a log of n draws, as the field 
 SECONDS = 1.5  # of a measurement
 
 
-def recovered(record: Record, noise: Noise, n: int, alpha: float, seed: int = 0) -> tuple[Floats, list[str]]:
+def recovered(record: Run, noise: Noise, n: int, alpha: float, seed: int = 0) -> tuple[Floats, list[str]]:
     """P(class) of every input of a run, from its counts; of a log, from its radii; and what had to be assumed."""
     if not record.rows:
         raise RunError(f"run {record.name} must hold at least one finished input; got none")
@@ -59,7 +58,7 @@ def counted(row: Row) -> tuple[int, int] | None:
     return int(total[label]), int(total.sum())
 
 
-def inverted(record: Record, noise: Noise, n: int, alpha: float) -> list[tuple[int, int]]:
+def inverted(record: Run, noise: Noise, n: int, alpha: float) -> list[tuple[int, int]]:
     """Hits of n draws whose bound is nearest to the one that each radius shows; (0, 0) for an abstention."""
     if record.kind != "certify":
         raise RunError(f"log {record.name} must have radii; got a log of predictions")
@@ -78,7 +77,7 @@ class Rate(NamedTuple):
     source: str
 
 
-def recorded_rate(record: Record, n: int) -> Rate | None:
+def recorded_rate(record: Run, n: int) -> Rate | None:
     """As fast as the run was; a log that does not say its draws is taken to have n and SELECTION for each input."""
     seconds = math.fsum(row.seconds or 0.0 for row in record.rows)
     draws = sum(n + SELECTION if row.draws is None else row.draws for row in record.rows)
@@ -87,22 +86,17 @@ def recorded_rate(record: Record, n: int) -> Rate | None:
     return Rate(draws / seconds, f"as fast as {record.name} was when it was made")
 
 
-def measured_rate(record: Record) -> Rate | None:
+def measured_rate(record: Run) -> Rate | None:
     """The run's model on its first input on this machine, for SECONDS; None where it cannot be had here."""
-    question: Mapping[str, Any] = record.settings.get("question", {})
-    if not question:
+    if not isinstance(record, Run) or record.spec is None or record.means is None:
         return None
     from smoothcert.classifiers import load, ready
-    from smoothcert.data import load as load_data
-    from smoothcert.recipe import build
 
+    spec = record.spec
     try:
-        subset = {
-            key: question[key] for key in ("split", "skip", "max", "value_range", "image_size") if key in question
-        }
-        x = load_data(question["data"], **subset).tensor(0)
-        source = Source(ready(load(question["model"]), x).classifier, build("noise", question["noise"]))
-        return Rate(_draws_a_second(source, x, int(record.settings["means"]["batch"])), "measured here just now")
+        x = spec.data.load().tensor(0)
+        source = Source(ready(load(spec.model), x).classifier, spec.noise)
+        return Rate(_draws_a_second(source, x, record.means.batch), "measured here just now")
     except SmoothcertError:  # moved, deleted, or not installed here: the record still says how fast it was
         return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import Certificate, Draw, Procedure, Sampling, Source, Steps
+from smoothcert.contracts import Certificate, Draw, Procedure, Sampling, Source, Steps, TestClass
 from smoothcert.errors import OptionError, unknown
 from smoothcert.sampling.fixed import Fixed
 
@@ -24,7 +24,7 @@ class Certify(Procedure):
 
     n0: int = 100
     sampling: Sampling = field(default_factory=Fixed)
-    test_class: str = field(default="guess", metadata={"stored": "against"})
+    test_class: TestClass = field(default="guess", metadata={"stored": "against"})
 
     kind: ClassVar[Literal["certify"]] = "certify"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 SAME = ("noise", "procedure", "sampling", "data_digest")  # what a question must share before radii compare
 
@@ -15,15 +15,15 @@ SAME = ("noise", "procedure", "sampling", "data_digest")  # what a question must
 class Family:
     """Who belongs together. What is None is not known, because the ensemble's folder is not there any more."""
 
-    ensemble: Record
-    members: tuple[Record, ...]  # two or more, in the ensemble's order
+    ensemble: Run
+    members: tuple[Run, ...]  # two or more, in the ensemble's order
     size: int  # members that it has, whether their runs are here or not
     vote: str | None = None  # and who is asked, in words
     identity: str | None = None  # equal for ensembles that differ at most in whom they ask, and when
     whole: bool | None = None  # every member is asked about every draw
 
 
-def difference(first: Record, other: Record) -> str | None:
+def difference(first: Run, other: Run) -> str | None:
     """Why the second run cannot be held against the first, input by input; None where it can."""
     if other.kind != first.kind:
         return f"{other.kind} ≠ {first.kind}"
@@ -37,7 +37,7 @@ def difference(first: Record, other: Record) -> str | None:
     return None
 
 
-def _question(record: Record) -> Mapping[str, Any]:
+def _question(record: Run) -> Mapping[str, Any]:
     found = record.settings.get("question")
     return found if isinstance(found, Mapping) else {}
 

@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from smoothcert.bounds import proven_radii
+from smoothcert.catalog import rebuild as build
 from smoothcert.contracts import Noise
 from smoothcert.errors import SmoothcertError
-from smoothcert.recipe import build
 from smoothcert.report._paired import Floats
 from smoothcert.report.course import tested_class
 from smoothcert.report.draws import tested
 from smoothcert.report.question import asked, part
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 from smoothcert.sampling.fixed import Fixed
 
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -39,7 +39,7 @@ class MoreDraws:
     certified: Mapping[float, float]  # by radius
 
 
-def with_draws(record: Record, times: float, radii: Sequence[float]) -> MoreDraws | None:
+def with_draws(record: Run, times: float, radii: Sequence[float]) -> MoreDraws | None:
     """With so many times the draws; None for other schemes than `fixed`, or where votes do not give the radii."""
     settings = part(record, "sampling")
     if settings.get("name") != "fixed" or record.norm == "l0" or not all(tested(row) for row in record.rows):

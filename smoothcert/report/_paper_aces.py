@@ -13,7 +13,7 @@ from smoothcert.report.metrics import Share, figures
 from smoothcert.report.question import part
 from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.components import of_record, single
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 ACCURACY, SELECTION = "certified accuracy (%) at r", "certified selection rate (%) at r"
 
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     selected: Mapping[float, Share | None]
 
 
-def table(records: Sequence[Record], radii: Sequence[float]) -> Table:
+def table(records: Sequence[Run], radii: Sequence[float]) -> Table:
     """Threshold, natural accuracy, ACR, certified accuracy and, for compositions, certified selection rate."""
     entries = [entry for record in records for entry in _entries(record, radii)]
     several = len(records) > 1
@@ -47,7 +47,7 @@ def table(records: Sequence[Record], radii: Sequence[float]) -> Table:
     return Table("run" if several else "θ", tuple(names), tuple(columns))
 
 
-def _entries(record: Record, radii: Sequence[float]) -> Iterator[Entry]:
+def _entries(record: Run, radii: Sequence[float]) -> Iterator[Entry]:
     if part(record, "procedure").get("name") == "aces":
         for line in lines(of_record(record).at(TENTHS), radii):
             yield Entry(record.name, f"{line.theta:.2f}", line.natural, line.acr, line.certified, line.selected)

@@ -11,7 +11,7 @@ from smoothcert.report.ensemble import Comparison, Line
 from smoothcert.report.metrics import figures, setting
 from smoothcert.report.question import part
 from smoothcert.report.tables import UNKNOWN
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Entry:
     evaluations: float | None = None  # of members, an input
 
 
-def pooled(records: Sequence[Record], radii: Sequence[float], best: bool) -> list[Entry]:
+def pooled(records: Sequence[Run], radii: Sequence[float], best: bool) -> list[Entry]:
     """One row a name, in the order of first appearance: the best of its runs in each column, or their mean."""
-    named: dict[str, list[Record]] = {}
+    named: dict[str, list[Run]] = {}
     for record in records:
         named.setdefault(record.name, []).append(record)
     return [_entry(group, radii, best) for group in named.values()]
 
 
-def _entry(group: Sequence[Record], radii: Sequence[float], best: bool) -> Entry:
+def _entry(group: Sequence[Run], radii: Sequence[float], best: bool) -> Entry:
     lines = [_line(record, radii) for record in group]
     sigmas = list(dict.fromkeys(_level(record) for record in group))
     sizes = {_size(record) for record in group}
@@ -46,7 +46,7 @@ def _entry(group: Sequence[Record], radii: Sequence[float], best: bool) -> Entry
     )
 
 
-def with_members(records: Sequence[Record], kin: Sequence[Comparison], radii: Sequence[float]) -> list[Entry]:
+def with_members(records: Sequence[Run], kin: Sequence[Comparison], radii: Sequence[float]) -> list[Entry]:
     """Ensembles after the average and the upper envelope of their members; members stand for nothing else."""
     inside = {id(member) for found in kin for member in found.family.members}
     entries: list[Entry] = []
@@ -60,7 +60,7 @@ def with_members(records: Sequence[Record], kin: Sequence[Comparison], radii: Se
     return entries
 
 
-def _line(record: Record, radii: Sequence[float]) -> Line:
+def _line(record: Run, radii: Sequence[float]) -> Line:
     found = figures(record, radii)
     if found.acr is None:
         raise RunError(f"run {record.name} must hold certificates for a paper's table; it holds predictions")
@@ -90,19 +90,19 @@ def _by_radius(lines: Sequence[Line]) -> dict[float, list[float]]:
     }
 
 
-def _level(record: Record) -> str:
+def _level(record: Run) -> str:
     sigma = setting(part(record, "noise"), "sigma")
     return UNKNOWN if sigma is None else f"{sigma:.2f}"
 
 
-def _size(record: Record) -> int | None:
+def _size(record: Run) -> int | None:
     """Networks behind a run; not known of a log."""
-    counted: Mapping[str, int] = record.settings.get("means", {}).get("asked") or {}
+    counted: Mapping[str, int] = record.settings.get("means", {}).get("member_calls") or {}
     return counted.get("members", 1) if record.settings else None
 
 
-def _evaluations(record: Record) -> float | None:
+def _evaluations(record: Run) -> float | None:
     """Evaluations of members an input, where the run has counted whom it asked."""
-    counted = record.settings.get("means", {}).get("asked")
+    counted = record.settings.get("means", {}).get("member_calls")
     draws = [row.draws for row in record.rows if row.draws is not None]
     return counted["asked"] / counted["rows"] * statistics.fmean(draws) if counted and draws else None

@@ -23,7 +23,7 @@ from smoothcert.report.ensemble import Comparison
 from smoothcert.report.metrics import figures
 from smoothcert.report.question import warning
 from smoothcert.report.tables import UNKNOWN, count, rounded
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ SHAPES = {"ens": Shape(2.5, acr_first=True), "sween": Shape(2.0), "esb": Shape(2
           "dds": Shape(2.25, best=True)}  # fmt: skip
 
 
-def table(paper: str, records: Sequence[Record], kin: Sequence[Comparison], radii: Sequence[float]) -> Table:
+def table(paper: str, records: Sequence[Run], kin: Sequence[Comparison], radii: Sequence[float]) -> Table:
     """The runs in a paper's shape; ensembles come with their members compared at the same radii."""
     if paper == "aces":
         from smoothcert.report._paper_aces import table as aces_table
@@ -61,7 +61,7 @@ def table(paper: str, records: Sequence[Record], kin: Sequence[Comparison], radi
     return Table("model", tuple(entry.line.name for entry in entries), tuple(columns), notes)
 
 
-def default_radii(paper: str, records: Sequence[Record]) -> list[float]:
+def default_radii(paper: str, records: Sequence[Run]) -> list[float]:
     """The radii of the paper's tables on CIFAR-10; where they mean nothing, those of any report."""
     if any(record.norm == "l0" for record in records):
         return metrics.default_radii(records)
@@ -84,7 +84,7 @@ def _known(head: str, cells: Sequence[str]) -> Column | None:
     return plain(head, cells) if any(cell != UNKNOWN for cell in cells) else None
 
 
-def _pooled(records: Sequence[Record], shape: Shape) -> Iterator[str]:
+def _pooled(records: Sequence[Run], shape: Shape) -> Iterator[str]:
     names = [record.name for record in records]
     several = sorted({name for name in names if names.count(name) > 1})
     said = "the best of them in each column" if shape.best else "mean ± standard deviation"

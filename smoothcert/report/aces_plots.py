@@ -52,7 +52,7 @@ def frontier(
     shown: Sequence[Parts], groups: Sequence[Group] = (), radius: float | None = None, size: Size = WIDE
 ) -> Figure:
     """ACR, or certified accuracy at a radius, over natural accuracy; single smoothed networks are points."""
-    norm = NORMS.get(str(shown[0].settings.get("norm")), "")
+    norm = NORMS.get(shown[0].norm, "")
     up = f"average certified {norm} radius" if radius is None else f"certified accuracy at {radius_name(radius)}"
     figure, axes = canvas(size, "natural accuracy", up)
     every = [lines(parts.at(parts.thetas), [radius or 0.0]) for parts in shown]
@@ -104,7 +104,7 @@ def entropy_figure(parts: Parts, combined: Combined, radius: float, size: Size =
 
 def selection_figure(combined: Combined, parts: Parts, size: Size = LOW) -> Figure:
     """Radii of the selection, sorted: above 0 the certified network is selected, below 0 the core, at 0 neither."""
-    norm = NORMS.get(str(parts.settings.get("norm")), "")
+    norm = NORMS.get(parts.norm, "")
     figure, axes = canvas(size, "share of inputs", f"certified {norm} radius of the selection")
     for number, theta in enumerate(combined.thetas):
         label, radius = combined.selection.label[number], combined.selection.radius[number]

@@ -11,23 +11,23 @@ from smoothcert.errors import RunError
 from smoothcert.report.aces_plots import Group
 from smoothcert.report.question import asked, part
 from smoothcert.runs.components import Parts, Single, single
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
 class Alone(NamedTuple):
     """A run of a single network on the same inputs; `own`: it is the certified network under its noise."""
 
-    record: Record
+    record: Run
     single: Single
     own: bool
 
 
-def alone(records: Sequence[Record], parts: Parts) -> list[Alone]:
+def alone(records: Sequence[Run], parts: Parts) -> list[Alone]:
     """The runs of single networks, one noise level for all, that looked for their radii on the same inputs."""
     here, found = list(zip(parts.indices.tolist(), parts.labels.tolist(), strict=True)), []
     for record in records:
         one_network = part(record, "procedure").get("name", "certify") == "certify" and record.kind == "certify"
-        if not one_network or asked(record).radii or record.norm != parts.settings["norm"]:
+        if not one_network or asked(record).radii or record.norm != parts.norm:
             continue
         if [(row.index, row.label) for row in record.rows] == here:
             try:
@@ -57,6 +57,6 @@ def _level(one: Alone) -> float:
     return float(next((value for name, value in part(one.record, "noise").items() if name != "name"), 0.0))
 
 
-def _network(record: Record) -> dict[str, Any]:
+def _network(record: Run) -> dict[str, Any]:
     question = record.settings.get("question", {})
     return {"certified": question.get("model_digest"), "noise": question.get("noise")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smoothcert.contracts import ABSTAIN
+from smoothcert.contracts import ABSTAIN, Certificate
 from smoothcert.report._templates import fill
 from smoothcert.report.gallery import votes
 from smoothcert.report.labels import class_name
@@ -14,7 +14,8 @@ from smoothcert.report.meaning import NORMS, Statement, does_not_say, says
 from smoothcert.report.noise_words import noise_words
 from smoothcert.report.question import asked
 from smoothcert.report.tables import rounded
-from smoothcert.runs.rows import UNCOUNTED, Record, Row
+from smoothcert.runs.certificate import Document
+from smoothcert.runs.run import UNCOUNTED, Run
 
 if TYPE_CHECKING:
     from smoothcert.report.pictures import Album
@@ -23,14 +24,15 @@ OF_RUNS = ("Certified accuracy at r", "That the label is right.")  # statements 
 LEADERS = 4  # classes whose votes are told
 
 
-def headline(made: Mapping[str, Any], record: Record, row: Row) -> str:
+def headline(made: Document) -> str:
     """The claim in one sentence."""
-    where = f"input {row.index} of {record.settings['question']['data']} ({record.settings['question']['split']})"
+    record, row = made.run, made.row
+    where = f"input {row.index} of {record.asked.data.name} ({record.asked.data.split})"
     if row.predicted == ABSTAIN:
         return f"No label is certified for {where}: its draws do not tell the leading class from the others."
     label = class_name(record, row.predicted)
     far = f"{NORMS.get(record.norm, record.norm)} radius {radius_words(record, row)}"
-    if made["answer"]["guarantee"] != "none":
+    if made.guarantee != "none":
         how = "certified" if row.settled is None else "promised by a memory"
         return f"Label {label} is {how} for {where} within {far}, inputs being scaled to [0, 1]."
     if asked(record).own_levels:
@@ -38,25 +40,26 @@ def headline(made: Mapping[str, Any], record: Record, row: Row) -> str:
     return f"Label {label} is the answer for {where}, with no radius around it: a network without noise gave it."
 
 
-def meaning(made: Mapping[str, Any], record: Record, row: Row) -> tuple[list[Statement], list[Statement]]:
+def meaning(made: Document) -> tuple[list[Statement], list[Statement]]:
     """What this certificate says, and what it does not."""
-    held = made["answer"]["guarantee"] != "none" or asked(record).own_levels
+    record, row = made.run, made.row
+    held = made.guarantee != "none" or asked(record).own_levels
     said = [one for one in says([record]) if one.lead not in OF_RUNS] if held and row.predicted != ABSTAIN else []
     silent = [one for one in does_not_say([record]) if one.lead not in OF_RUNS]
     truth = f"A wrong label can be certified too. The data says {class_name(record, row.label)}."
     return said, [Statement("That the label is right.", truth), *silent]
 
 
-def facts(made: Mapping[str, Any], record: Record, row: Row) -> Iterator[tuple[str, str]]:
+def facts(made: Document) -> Iterator[tuple[str, str]]:
     """What the claim rests on, by name."""
-    proven = made["certificate"]
+    record, row, proven = made.run, made.row, made.proven
     yield "outcome", f"{outcome(row)}; the data says {class_name(record, row.label)}"
-    for number, part in enumerate(proven["parts"], start=1):
-        yield f"part {number}", f"label {part['label']}, radius {rounded(part['radius'])}, {_bound(part)}"
-    if not proven["parts"] and asked(record).radii is None:
-        yield "bound", f"{class_name(record, proven['evidence']['label'])}: {_bound(proven)}"
-    if proven["alpha"] > 0.0:
-        yield "alpha", f"{proven['alpha']:g}: the probability that this statement is wrong"
+    for number, part in enumerate(proven.parts, start=1):
+        yield f"part {number}", f"label {part.label}, radius {rounded(part.radius)}, {_bound(part)}"
+    if not proven.parts and asked(record).radii is None:
+        yield "bound", f"{class_name(record, proven.evidence.label)}: {_bound(proven)}"
+    if proven.alpha > 0.0:
+        yield "alpha", f"{proven.alpha:g}: the probability that this statement is wrong"
     yield "noise", noise_words(record) if row.sigma is None else f"{noise_words(record)}; here σ = {row.sigma:g}"
     for purpose, draws, counts in row.answers:
         if purpose in UNCOUNTED:
@@ -66,30 +69,33 @@ def facts(made: Mapping[str, Any], record: Record, row: Row) -> Iterator[tuple[s
     if row.settled is not None:
         alone = class_name(record, row.settled.predicted)
         yield "memory", f"answered here; smoothing alone said {alone}, radius {rounded(row.settled.radius)}"
-    yield "seed", str(made["question"]["seed"])
-    yield "model", f"{made['question']['model']}, sha256 {made['question']['model_digest']}"
-    yield "input", f"shape {made['input']['shape']}, sha256 {made['input']['sha256']}"
+    spec = record.asked
+    of = "" if spec.model_covers == "weights" else ", of its source only: its weights may be others now"
+    yield "seed", str(spec.seed)
+    yield "model", f"{spec.model}, sha256 {spec.model_digest}{of}"
+    yield "input", f"shape {list(spec.shape)}, sha256 {made.digest}"
 
 
-def with_words(made: Mapping[str, Any], record: Record, row: Row) -> dict[str, Any]:
-    """The document with its meaning; a check does not read it."""
-    said, silent = meaning(made, record, row)
+def with_words(made: Document) -> dict[str, Any]:
+    """The document with its meaning; a check makes both again."""
+    table = made.tables()
+    said, silent = meaning(made)
     words = {
-        "claim": headline(made, record, row),
+        "claim": headline(made),
         "says": [f"{one.lead} {one.text}" for one in said],
         "does_not_say": [f"{one.lead} {one.text}" for one in silent],
     }
-    return {"format": made["format"], "words": words, **made}
+    return {"format": table["format"], "words": words, **table}
 
 
-def text(made: Mapping[str, Any], record: Record, row: Row) -> str:
+def text(made: Document) -> str:
     """For a terminal."""
-    told = dict(facts(made, record, row))
+    told = dict(facts(made))
     wide = max(map(len, told))
-    said, silent = meaning(made, record, row)
+    said, silent = meaning(made)
     return "\n".join(
         [
-            headline(made, record, row),
+            headline(made),
             *(f"  {name.ljust(wide)}  {words}" for name, words in told.items()),
             *(f"it says: {one.lead} {one.text}" for one in said),
             *(f"it does not say: {one.lead} {one.text}" for one in silent),
@@ -97,13 +103,14 @@ def text(made: Mapping[str, Any], record: Record, row: Row) -> str:
     )
 
 
-def page(made: Mapping[str, Any], record: Record, row: Row, pictures: Album | None) -> str:
+def page(made: Document, pictures: Album | None) -> str:
     """A page that needs nothing but itself."""
-    said, silent = meaning(made, record, row)
+    record, row, table = made.run, made.row, made.tables()
+    said, silent = meaning(made)
     return fill(
         "certificate.html.jinja",
-        title=f"input {row.index} of {record.settings['question']['data']}",
-        headline=headline(made, record, row),
+        title=f"input {row.index} of {record.asked.data.name}",
+        headline=headline(made),
         row=row,
         outcome=outcome(row),
         label=class_name(record, row.label),
@@ -112,16 +119,16 @@ def page(made: Mapping[str, Any], record: Record, row: Row, pictures: Album | No
         bars=votes(record, row),
         says=said,
         does_not_say=silent,
-        facts=list(facts(made, record, row)),
-        settings=[(name, list(_flat(made[name]))) for name in ("question", "means")],
+        facts=list(facts(made)),
+        settings=[(name, list(_flat(table[name]))) for name in ("question", "means")],
     )
 
 
-def _bound(part: Mapping[str, Any]) -> str:
-    return f"probability {rounded(part['evidence']['low'], decimals=6)} at least"
+def _bound(part: Certificate) -> str:
+    return f"probability {rounded(part.evidence.low, decimals=6)} at least"
 
 
-def _leaders(record: Record, counts: Sequence[int]) -> str:
+def _leaders(record: Run, counts: Sequence[int]) -> str:
     order = sorted(range(len(counts)), key=lambda label: (-counts[label], label))[:LEADERS]
     return ", ".join(f"{counts[label]:,} for {class_name(record, label)}" for label in order if counts[label])
 

@@ -19,7 +19,7 @@ from smoothcert.report._paired import Estimate, resampled
 from smoothcert.report.metrics import Interval, Share, default_radii, figures, radius_name
 from smoothcert.report.question import Asked, asked, part
 from smoothcert.report.tables import signed
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 TOLD = ("noise", "procedure", "sampling", "preparation")  # parts of a question that may differ, and are then told
 
@@ -51,8 +51,8 @@ class Change:
 class Compared:
     """Everything about two runs."""
 
-    before: Record
-    after: Record
+    before: Run
+    after: Run
     acr: tuple[float, float] | None  # of the first and the second; None for predictions
     acr_change: Estimate | None
     changes: tuple[Change, ...]  # by rising radius; one, at 0, for predictions
@@ -65,7 +65,7 @@ class Compared:
         return shares if self.acr_change is None else {"acr": self.acr_change.value, **shares}
 
 
-def compare(before: Record, after: Record, radii: Sequence[float] | None = None) -> Compared:
+def compare(before: Run, after: Run, radii: Sequence[float] | None = None) -> Compared:
     """The second run against the first; radii as in `metrics.figures`."""
     refuse(before, after)
     certified = before.kind == "certify"
@@ -83,14 +83,14 @@ def compare(before: Record, after: Record, radii: Sequence[float] | None = None)
     )
 
 
-def refuse(before: Record, after: Record) -> None:
+def refuse(before: Run, after: Run) -> None:
     """RunError where the runs do not compare input by input, and why."""
     wanted, got = _question(before, after) or _inputs(before, after) or ("", "")
     if wanted:
         raise RunError(f"run {after.name} must {wanted} to be compared with {before.name}; got {got}")
 
 
-def name_of(record: Record, radius: float) -> str:
+def name_of(record: Run, radius: float) -> str:
     """What a change is called in options, JSON and tables."""
     return radius_name(radius) if record.kind == "certify" else "accuracy"
 
@@ -112,7 +112,7 @@ def _gain(row: Row) -> float:
     return row.radius if row.correct else 0.0
 
 
-def _change(before: Record, after: Record, radius: float) -> Change:
+def _change(before: Run, after: Run, radius: float) -> Change:
     pairs = [
         tuple(row.correct and row.radius >= radius for row in pair)
         for pair in zip(before.rows, after.rows, strict=True)
@@ -121,7 +121,7 @@ def _change(before: Record, after: Record, radius: float) -> Change:
     return Change(radius, first, second, pairs.count((False, True)), pairs.count((True, False)))
 
 
-def _question(before: Record, after: Record) -> tuple[str, str] | None:
+def _question(before: Run, after: Run) -> tuple[str, str] | None:
     """What the second run should have been asked, and what it was; None where both were asked the same."""
     if after.kind != before.kind:
         return f"hold {before.kind} results", after.kind
@@ -137,7 +137,7 @@ def _question(before: Record, after: Record) -> tuple[str, str] | None:
     return None
 
 
-def _inputs(before: Record, after: Record) -> tuple[str, str] | None:
+def _inputs(before: Run, after: Run) -> tuple[str, str] | None:
     """The same for the inputs; of a log only indices and labels are known."""
     digests = [record.settings.get("question", {}).get("data_digest") for record in (before, after)]
     mine, theirs = ({(row.index, row.label) for row in record.rows} for record in (before, after))
@@ -166,7 +166,7 @@ def _promises(question: Asked) -> str:
     return "radii at each input's own noise level without a memory" if levels else "certificates"
 
 
-def _differs(before: Record, after: Record) -> Iterator[str]:
+def _differs(before: Run, after: Run) -> Iterator[str]:
     """Settings in which two runs of ours differ; a log has none."""
     if not before.settings or not after.settings:
         return

@@ -17,7 +17,7 @@ from smoothcert.contracts import ABSTAIN
 from smoothcert.report.draws import tested
 from smoothcert.report.metrics import Share
 from smoothcert.report.scheme import Scheme
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 
 class Decision(NamedTuple):
@@ -47,7 +47,7 @@ class Course:
     stretches: tuple[Stretch, ...]
 
 
-def courses(record: Record, scheme: Scheme) -> tuple[Course, ...]:
+def courses(record: Run, scheme: Scheme) -> tuple[Course, ...]:
     """One course for each radius; none where votes are not kept, or other boundaries than these made the rows."""
     followed = [decisions(scheme, row) for row in record.rows]
     if not all(_agrees(scheme, row, found) for row, found in zip(record.rows, followed, strict=True)):

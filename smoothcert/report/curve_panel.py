@@ -18,7 +18,7 @@ from smoothcert.report.listing import as_data
 from smoothcert.report.metrics import Share, radius_name
 from smoothcert.report.question import asked, warning
 from smoothcert.report.tables import percent
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 MOST = 250  # places of the reading, about one for each point of the picture's width
 ENVELOPE = "upper envelope"
@@ -42,7 +42,7 @@ class Panel:
 class Curve:
     """A run's certified accuracy at any radius, by bisection."""
 
-    record: Record
+    record: Run
     reached: list[float]  # radii of the right answers, ascending
 
     def at(self, radius: float) -> Share | None:
@@ -52,7 +52,7 @@ class Curve:
         return Share(len(self.reached) - bisect_left(self.reached, radius), len(self.record.rows))
 
 
-def curve(record: Record) -> Curve:
+def curve(record: Run) -> Curve:
     """The curve of a record."""
     return Curve(record, sorted(row.radius for row in record.rows if row.correct))
 
@@ -75,7 +75,7 @@ def upper(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
     return [*corners, corners[-1]], [*best, 0.0]
 
 
-def panel(number: int, records: Sequence[Record], radii: Sequence[float]) -> Panel:
+def panel(number: int, records: Sequence[Run], radii: Sequence[float]) -> Panel:
     """The panel of certify records of one norm."""
     figure = plots.curve_figure(records)
     axes, curves = figure.axes[0], [curve(record) for record in records]

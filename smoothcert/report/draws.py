@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from smoothcert.report.question import part
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 FIXED = 100_000  # the field's number of draws
 CHOOSING = 100  # and of those that choose the class, where the run's own number is not known
@@ -71,13 +71,13 @@ class Saving:
         return f"against the draws of {self.against} (n = {self.n:,}) on the same {self.inputs:,} inputs"
 
 
-def spread(record: Record) -> Spread | None:
+def spread(record: Run) -> Spread | None:
     """The draws of each input; None where a log does not say."""
     known = sorted(row.draws for row in record.rows if row.draws is not None)
     return Spread(tuple(known)) if known and len(known) == len(record.rows) else None
 
 
-def saving(record: Record, records: Sequence[Record]) -> Saving | None:
+def saving(record: Run, records: Sequence[Run]) -> Saving | None:
     """Against the first fixed run of the same inputs, else against n = 100 000; None for one look or a log."""
     scheme, spent = part(record, "sampling").get("name"), spread(record)
     if record.kind != "certify" or scheme in (None, *ONE_LOOK) or spent is None or spent.total == 0:
@@ -89,7 +89,7 @@ def saving(record: Record, records: Sequence[Record]) -> Saving | None:
     return Saving(None, FIXED, n0, len(record.rows), len(record.rows) * (FIXED + n0) / spent.total, None)
 
 
-def _pairs(record: Record, other: Record) -> bool:
+def _pairs(record: Run, other: Run) -> bool:
     """A fixed run of the same network under the same noise; its inputs are compared one by one."""
     if part(other, "sampling").get("name") != "fixed" or other.kind != "certify":
         return False
@@ -100,12 +100,12 @@ def _pairs(record: Record, other: Record) -> bool:
     return same_data and all(mine.get(key) == theirs.get(key) for key in ("model_digest", "noise"))
 
 
-def _question(record: Record) -> Mapping[str, object]:
+def _question(record: Run) -> Mapping[str, object]:
     found = record.settings.get("question")
     return found if isinstance(found, Mapping) else {}
 
 
-def _paired(record: Record, other: Record) -> Saving | None:
+def _paired(record: Run, other: Run) -> Saving | None:
     theirs = {row.index: row for row in other.rows}
     pairs = [(row, theirs[row.index]) for row in record.rows if row.index in theirs]
     if not pairs or any(a.label != b.label or a.draws is None or b.draws is None for a, b in pairs):

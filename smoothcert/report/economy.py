@@ -17,7 +17,7 @@ from smoothcert.report.gain import Gain, Side, gain
 from smoothcert.report.metrics import Share, radius_name
 from smoothcert.report.scheme import RadiusTest, Scheme, scheme
 from smoothcert.report.tables import UNKNOWN, count, decimal
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,12 +36,12 @@ class Economy:
     gain: Gain | None
 
 
-def economies(records: Sequence[Record], radii: Sequence[float]) -> list[Economy]:
+def economies(records: Sequence[Run], radii: Sequence[float]) -> list[Economy]:
     """What each record spent, with its reduction factors against the fixed run among them, if there is one."""
     return [_economy(record, records, radii) for record in records]
 
 
-def _economy(record: Record, records: Sequence[Record], radii: Sequence[float]) -> Economy:
+def _economy(record: Run, records: Sequence[Run], radii: Sequence[float]) -> Economy:
     found = scheme(record)
     followed = courses(record, found) if found else ()
     return Economy(

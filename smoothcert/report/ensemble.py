@@ -18,7 +18,7 @@ from smoothcert.report._family import Family, difference
 from smoothcert.report._more_draws import MoreDraws, with_draws
 from smoothcert.report._paired import Estimate, Floats, Resampled, resampled
 from smoothcert.report.question import asked
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 ENSEMBLE, STRONGEST, AVERAGE = range(3)  # of what is resampled
 
@@ -115,7 +115,7 @@ def _compare(family: Family, families: Sequence[Family], radii: Sequence[float])
     )
 
 
-def _reached(record: Record) -> Floats:
+def _reached(record: Run) -> Floats:
     """The radius of each input, −1 where it is wrong: a right label may be certified with radius 0."""
     return np.array([row.radius if row.correct else -1.0 for row in record.rows])
 
@@ -152,8 +152,8 @@ def _gain(drawn: Resampled, over: int, radii: Sequence[float]) -> Gain:
     return Gain(drawn.gain(ENSEMBLE, over, 0), drawn.relative(ENSEMBLE, over, 0), shares)
 
 
-def _cost(record: Record) -> Cost | None:
-    counted = record.settings.get("means", {}).get("asked")
+def _cost(record: Run) -> Cost | None:
+    counted = record.settings.get("means", {}).get("member_calls")
     if not counted:
         return None
     a_draw = counted["asked"] / counted["rows"]
@@ -172,10 +172,10 @@ def _time(family: Family, families: Sequence[Family]) -> Time | None:
     return None
 
 
-def _means(record: Record) -> list[Any]:
+def _means(record: Run) -> list[Any]:
     means = record.settings.get("means", {})
     return [means.get(name) for name in ("engine", "threads", "workers", "batch")]
 
 
-def _seconds(record: Record) -> float:
+def _seconds(record: Run) -> float:
     return sum(row.seconds or 0.0 for row in record.rows)

@@ -15,7 +15,7 @@ from smoothcert.report._family import difference
 from smoothcert.report._paired import Floats
 from smoothcert.report.ensemble import Comparison
 from smoothcert.report.question import asked
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,16 +141,16 @@ def _step(axes: Axes, x: Floats, y: Floats, found: Comparison, colour: str, labe
     axes.step(x, y, where="pre", color=colour, linewidth=width, label=label)
 
 
-def _corners(record: Record) -> Floats:
+def _corners(record: Run) -> Floats:
     """Where the curve of a run has its steps."""
     return np.array([0.0, *(asked(record).radii or ()), *(row.radius for row in record.rows if row.correct)])
 
 
-def _curve(record: Record, radii: Floats) -> Floats:
+def _curve(record: Run, radii: Floats) -> Floats:
     """Certified accuracy at each of these radii."""
     reached = np.sort([row.radius for row in record.rows if row.correct])
     return (len(reached) - np.searchsorted(reached, radii, side="left")) / len(record.rows)
 
 
-def _acr(record: Record) -> float:
+def _acr(record: Run) -> float:
     return sum(row.radius for row in record.rows if row.correct) / len(record.rows)

@@ -17,7 +17,7 @@ from smoothcert.bounds import Floats
 from smoothcert.report.course import tested_class
 from smoothcert.report.draws import tested
 from smoothcert.report.scheme import Scheme
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 FAR = 36.0  # the logit that stands for p = 0 and p = 1
 
@@ -34,7 +34,7 @@ class Expected:
         return self.used / self.expected
 
 
-def expected(record: Record, scheme: Scheme) -> Expected | None:
+def expected(record: Run, scheme: Scheme) -> Expected | None:
     """Expected and used draws; None where votes are not kept."""
     seen = [estimate(tested(row), tested_class(scheme.against, row)) for row in record.rows]
     known = [item for item in seen if item is not None]

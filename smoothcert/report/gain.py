@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smoothcert.catalog import rebuild as build
 from smoothcert.contracts import ABSTAIN, Noise, Sampling, Source
 from smoothcert.errors import SmoothcertError
-from smoothcert.recipe import build
 from smoothcert.report.course import tested_class
 from smoothcert.report.draws import tested
 from smoothcert.report.metrics import Share, certified_accuracy
 from smoothcert.report.question import asked, part
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 from smoothcert.sampling.fixed import Fixed
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Gain:
     smaller: int
 
 
-def gain(record: Record, radii: Sequence[float]) -> Gain | None:
+def gain(record: Run, radii: Sequence[float]) -> Gain | None:
     """The comparison; None for other runs, where votes are not kept, and where they do not give the stored radii."""
     settings = part(record, "sampling")
     if settings.get("name") != "runner_up" or not all(tested(row) for row in record.rows):
@@ -70,7 +70,7 @@ def gain(record: Record, radii: Sequence[float]) -> Gain | None:
     )
 
 
-def _answered(record: Record, sampling: Sampling, noise: Noise, against: str) -> tuple[Row, ...]:
+def _answered(record: Run, sampling: Sampling, noise: Noise, against: str) -> tuple[Row, ...]:
     """The rows as this sampling would have them from the stored votes."""
     # No classifier is asked: the votes are already there. The dimension is not in a recipe; where it matters, the
     # rows come out different and the comparison is left out.
@@ -90,7 +90,7 @@ def _silent(x: Tensor) -> Tensor:
     raise RuntimeError("a report asks no classifier")
 
 
-def _side(name: str, record: Record, radii: Sequence[float]) -> Side:
+def _side(name: str, record: Run, radii: Sequence[float]) -> Side:
     rows = record.rows
     return Side(
         name,

@@ -12,7 +12,7 @@ from smoothcert.report.metrics import Share
 from smoothcert.report.pictures import VOTING, Album, album
 from smoothcert.report.question import part
 from smoothcert.report.tables import percent
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Gallery:
     reason: str | None
 
 
-def galleries(records: Sequence[Record]) -> list[Gallery]:
+def galleries(records: Sequence[Run]) -> list[Gallery]:
     """A gallery for each run that has pictures or votes to show."""
     made = [_gallery(record, max(LEAST, ROOM // len(records))) for record in records]
     return [found for found in made if found.items]
@@ -80,7 +80,7 @@ def chosen(rows: Sequence[Row], room: int) -> list[Row]:
     return sorted([*right, *wrong, *_spread(groups["abstained"], left - len(wrong))], key=place)
 
 
-def votes(record: Record, row: Row) -> list[Bar]:
+def votes(record: Run, row: Row) -> list[Bar]:
     """The classes with most votes among the draws that decided; none where the run keeps no such votes."""
     columns = [answer.counts[0] for answer in row.answers if answer.purpose in VOTING]
     if not columns or not _plain(record):
@@ -93,7 +93,7 @@ def votes(record: Record, row: Row) -> list[Bar]:
     ]
 
 
-def _gallery(record: Record, room: int) -> Gallery:
+def _gallery(record: Run, room: int) -> Gallery:
     found = album(record)
     reason = found if isinstance(found, str) else None
     pictures = None if isinstance(found, str) else found
@@ -104,7 +104,7 @@ def _gallery(record: Record, room: int) -> Gallery:
     return Gallery(record.name, [_item(record, row, pictures, top) for row in rows], reason)
 
 
-def _item(record: Record, row: Row, pictures: Album | None, top: float) -> Item:
+def _item(record: Run, row: Row, pictures: Album | None, top: float) -> Item:
     return Item(
         row=row,
         outcome=outcome(row),
@@ -118,7 +118,7 @@ def _item(record: Record, row: Row, pictures: Album | None, top: float) -> Item:
     )
 
 
-def _plain(record: Record) -> bool:
+def _plain(record: Run) -> bool:
     return part(record, "procedure").get("name") in PLAIN
 
 

@@ -10,7 +10,7 @@ from smoothcert.report.intervals import span
 from smoothcert.report.metrics import LEVEL, Figures, radius_name, setting
 from smoothcert.report.noise_words import noise_words
 from smoothcert.report.question import asked
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def cards(run: Figures) -> Iterator[Card]:
         yield Card("Time", tables.duration(run.seconds), "", each)
 
 
-def conditions(record: Record) -> list[str]:
+def conditions(record: Run) -> list[str]:
     """What a reader must know to compare the figures with others."""
     question = record.settings.get("question")
     if not isinstance(question, Mapping):
@@ -63,7 +63,7 @@ def conditions(record: Record) -> list[str]:
     return [line for line in said if line]
 
 
-def shared(records: Sequence[Record]) -> list[str]:
+def shared(records: Sequence[Run]) -> list[str]:
     """The conditions of all of them."""
     all_said = [conditions(record) for record in records]
     return [line for line in all_said[0] if all(line in said for said in all_said)]

@@ -22,7 +22,7 @@ from smoothcert.report._paired import Estimate
 from smoothcert.report.compare import compare
 from smoothcert.report.metrics import Figures, Interval, default_radii, figures
 from smoothcert.report.tables import UNKNOWN, ends, signed
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 from smoothcert.runs.store import read
 
 VERSION = ("model", "model_digest", "seed", "data")  # of a question: what may differ within a line of history
@@ -32,7 +32,7 @@ VERSION = ("model", "model_digest", "seed", "data")  # of a question: what may d
 class Version:
     """One run of one version of a model."""
 
-    record: Record
+    record: Run
     when: datetime.datetime
     figures: Figures
     change: Estimate | None  # of ACR, against the version before it on the same inputs
@@ -67,7 +67,7 @@ def history(folder: Path, radii: Sequence[float] | None = None) -> tuple[list[Li
         raise RunError(
             f"folder {folder} must hold runs somewhere below it; got none" + "".join(f" ({n})" for n in notes)
         )
-    grouped: dict[str, list[tuple[datetime.datetime, Record]]] = {}
+    grouped: dict[str, list[tuple[datetime.datetime, Run]]] = {}
     for when, record in sorted(found, key=lambda pair: (pair[0], pair[1].name)):
         grouped.setdefault(_key(record), []).append((when, record))
     return [_line(group, radii) for group in grouped.values()], notes
@@ -106,7 +106,7 @@ def as_json(line: Line) -> dict[str, Any]:
     }
 
 
-def _runs(folder: Path) -> tuple[list[tuple[datetime.datetime, Record]], list[str]]:
+def _runs(folder: Path) -> tuple[list[tuple[datetime.datetime, Run]], list[str]]:
     if not folder.is_dir():
         raise RunError(f"folder {folder} must hold runs; got {'a file' if folder.exists() else 'nothing there'}")
     found, notes = [], []
@@ -128,15 +128,15 @@ def _written(path: Path) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(path.stat().st_mtime).astimezone()
 
 
-def _question(record: Record) -> dict[str, Any]:
+def _question(record: Run) -> dict[str, Any]:
     return {key: value for key, value in record.settings["question"].items() if key not in VERSION}
 
 
-def _key(record: Record) -> str:
+def _key(record: Run) -> str:
     return hashlib.sha256(json.dumps(_question(record), sort_keys=True).encode()).hexdigest()
 
 
-def _line(group: Sequence[tuple[datetime.datetime, Record]], radii: Sequence[float] | None) -> Line:
+def _line(group: Sequence[tuple[datetime.datetime, Run]], radii: Sequence[float] | None) -> Line:
     records = [record for _, record in group]
     wanted = default_radii(records) if radii is None else radii
     versions = [
@@ -147,7 +147,7 @@ def _line(group: Sequence[tuple[datetime.datetime, Record]], radii: Sequence[flo
     return Line(question, tuple(versions))
 
 
-def _changes(records: Sequence[Record]) -> Iterator[Estimate | None]:
+def _changes(records: Sequence[Run]) -> Iterator[Estimate | None]:
     """Of each run against the one before it; None for the first, and where one of the two is unfinished."""
     yield None
     for before, after in itertools.pairwise(records):

@@ -34,7 +34,7 @@ from smoothcert.report.listing import Listing, listing
 from smoothcert.report.metrics import LEVEL, Figures, default_radii, figures, radius_name, setting
 from smoothcert.report.question import warning
 from smoothcert.report.sections import sections
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Run:
+class PageRun:
     """One run as the page shows it."""
 
     figures: Figures
@@ -62,7 +62,7 @@ class Run:
 
 
 def page(
-    records: Sequence[Record],
+    records: Sequence[Run],
     radii: Sequence[float] | None = None,
     title: str = "",
     ensembles: Sequence[Comparison] = (),
@@ -119,7 +119,7 @@ def save(text: str, path: Path) -> None:
     write_whole(path, text.encode())
 
 
-def _kin(records: Sequence[Record], radii: Sequence[float]) -> Iterator[tuple[list[Record], Sequence[float]]]:
+def _kin(records: Sequence[Run], radii: Sequence[float]) -> Iterator[tuple[list[Run], Sequence[float]]]:
     """Records of one norm together, with radii for them: those asked for, or else those that suit the norm."""
     usual = list(radii) == default_radii(records)
     for norm in dict.fromkeys(record.norm for record in records):
@@ -127,7 +127,7 @@ def _kin(records: Sequence[Record], radii: Sequence[float]) -> Iterator[tuple[li
         yield group, default_radii(group) if usual else radii
 
 
-def _curves(kin: Sequence[tuple[list[Record], Sequence[float]]]) -> Iterator[curve_panel.Panel]:
+def _curves(kin: Sequence[tuple[list[Run], Sequence[float]]]) -> Iterator[curve_panel.Panel]:
     for number, (group, radii) in enumerate(kin):
         if certified := [record for record in group if record.kind == "certify"]:
             yield curve_panel.panel(number, certified, radii)
@@ -137,28 +137,28 @@ def _group(found: list[Figures]) -> Group:
     return Group(plots.NORMS.get(found[0].norm, found[0].norm), found, tables.columns(found))
 
 
-def _title(runs: Sequence[Run]) -> str:
+def _title(runs: Sequence[PageRun]) -> str:
     return runs[0].figures.name if len(runs) == 1 else f"{len(runs)} runs side by side"
 
 
-def _low(records: Sequence[Record]) -> str | None:
+def _low(records: Sequence[Run]) -> str | None:
     """The distribution of bounds as SVG, where runs keep them."""
     figure = plots.low_figure(records)
     words = "Cumulative distribution over inputs of the lower bound on the probability of the top class."
     return plots.inline_svg(figure, words, "low") if figure else None
 
 
-def _colour(record: Record, records: Sequence[Record]) -> int | None:
+def _colour(record: Run, records: Sequence[Run]) -> int | None:
     """Runs of one norm are told apart by colour, in their order, as in their panel of curves."""
     kin = [id(other) for other in records if (other.kind, other.norm) == ("certify", record.norm)]
     return kin.index(id(record)) if id(record) in kin else None
 
 
-def _run(record: Record, radii: Sequence[float], shared: Sequence[str], records: Sequence[Record]) -> Run:
+def _run(record: Run, radii: Sequence[float], shared: Sequence[str], records: Sequence[Run]) -> PageRun:
     found = figures(record, radii)
     shares = (("correct", found.accuracy), ("wrong", found.wrong), ("abstained", found.abstained))
     command = setting(record.settings, "command")
-    return Run(
+    return PageRun(
         figures=found,
         conditions=[line for line in headline.conditions(record) if line not in shared],
         colour=_colour(record, records),

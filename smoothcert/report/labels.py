@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smoothcert.contracts import ABSTAIN
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 NAMES = {
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
@@ -13,13 +13,13 @@ NAMES = {
 }  # fmt: skip
 
 
-def class_names(record: Record) -> tuple[str, ...]:
+def class_names(record: Run) -> tuple[str, ...]:
     """The names of a run's classes by their number; none where they are not known, as for a log."""
     question = record.settings.get("question") or {}
     return NAMES.get(str(question.get("data")), ())
 
 
-def class_name(record: Record, label: int) -> str:
+def class_name(record: Run, label: int) -> str:
     """One class as it is shown: its name or its number; an abstention names none."""
     names = class_names(record)
     if label == ABSTAIN:

@@ -12,7 +12,7 @@ from smoothcert.contracts import ABSTAIN
 from smoothcert.report.labels import class_name, class_names
 from smoothcert.report.metrics import radius_name
 from smoothcert.report.tables import UNKNOWN, count, decimal
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 MOST = 10_000  # inputs of a run that a page holds; the run itself holds all of them
 PAGE = 100  # shown at a time
@@ -42,13 +42,13 @@ class Listing:
     columns: str  # of all that are held, as JSON
 
 
-def listing(record: Record) -> Listing:
+def listing(record: Run) -> Listing:
     """The list of a record's inputs, in the order of their indices."""
     held = record.rows[:MOST]
     return Listing([line(record, row) for row in held[:PAGE]], len(held), len(record.rows), _columns(record, held))
 
 
-def line(record: Record, row: Row) -> Line:
+def line(record: Run, row: Row) -> Line:
     """One row in words."""
     return Line(
         row=row,
@@ -65,7 +65,7 @@ def outcome(row: Row) -> str:
     return "abstained" if row.predicted == ABSTAIN else "correct" if row.correct else "wrong"
 
 
-def radius_words(record: Record, row: Row) -> str:
+def radius_words(record: Run, row: Row) -> str:
     """Rounded down; a number of coordinates is whole. An abstention and a prediction have none."""
     if row.predicted == ABSTAIN or record.kind == "predict":
         return UNKNOWN
@@ -77,7 +77,7 @@ def as_data(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _columns(record: Record, rows: Sequence[Row]) -> str:
+def _columns(record: Run, rows: Sequence[Row]) -> str:
     """Columns of numbers: radii in thousandths, rounded down as they are shown."""
     take: dict[str, Callable[[Row], int | None]] = {
         "index": lambda row: row.index,

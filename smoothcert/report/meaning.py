@@ -14,7 +14,7 @@ from typing import NamedTuple
 from smoothcert.report.metrics import setting
 from smoothcert.report.noise_words import GRID, TABLE, grid, noise_words
 from smoothcert.report.question import asked, part
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
 class Statement(NamedTuple):
@@ -31,23 +31,24 @@ NEAR = {
     "[0, 1]",
     "l0": "that differs in R coordinates or fewer (the ℓ₀ norm), whichever they are and however much they change; a "
     "pixel in colour has three coordinates",
+    "unstated": "nearer than R in the norm that the log does not state",
     "linf": "in which no coordinate changes by R or more (the ℓ∞ norm), inputs being scaled to [0, 1]",
 }
 COUNTED = "whose changes, added up over all coordinates (the ℓ₁ norm), come to R or less, inputs being scaled to [0, 1]"
-NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}
+NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "log's own, unstated"}
 
 
-def says(records: Sequence[Record]) -> list[Statement]:
+def says(records: Sequence[Run]) -> list[Statement]:
     """What holds."""
     return _merged(records, _says)
 
 
-def does_not_say(records: Sequence[Record]) -> list[Statement]:
+def does_not_say(records: Sequence[Run]) -> list[Statement]:
     """What a reader might take for said, and is not."""
     return _merged(records, _does_not_say)
 
 
-def _merged(records: Sequence[Record], make: Callable[[Record], list[Statement]]) -> list[Statement]:
+def _merged(records: Sequence[Run], make: Callable[[Run], list[Statement]]) -> list[Statement]:
     """Each statement once, points of one kind together, with the names of its runs unless it holds for all."""
     found: dict[Statement, list[str]] = {}
     for record in records:
@@ -60,7 +61,7 @@ def _merged(records: Sequence[Record], make: Callable[[Record], list[Statement]]
     ]
 
 
-def _says(record: Record) -> list[Statement]:
+def _says(record: Run) -> list[Statement]:
     risk = _risk(record)
     if record.kind == "predict":
         label = "Where the run did not abstain, the label shown is the one the smoothed classifier gives most often."
@@ -69,7 +70,7 @@ def _says(record: Record) -> list[Statement]:
     return [_promise(record), Statement("Certified accuracy at r", accuracy), risk, *_exact(record)]
 
 
-def _promise(record: Record) -> Statement:
+def _promise(record: Run) -> Statement:
     question, noise = asked(record), part(record, "noise")
     near = COUNTED if question.counted else NEAR[record.norm]
     among = (
@@ -99,7 +100,7 @@ def _promise(record: Record) -> Statement:
     return Statement("Nothing nearer changes the label.", f"{text}{among}.")
 
 
-def _risk(record: Record) -> Statement:
+def _risk(record: Run) -> Statement:
     if asked(record).counted:
         return Statement("Without a risk.", "Every case of the noise was counted: no α, no luck of the draw.")
     alpha = setting(record.settings, "alpha")
@@ -110,7 +111,7 @@ def _risk(record: Record) -> Statement:
     return Statement("With a known risk.", text)
 
 
-def _exact(record: Record) -> list[Statement]:
+def _exact(record: Run) -> list[Statement]:
     noise = part(record, "noise")
     if noise.get("name") in TABLE:
         text = "Noisy values come from a fixed table: no rounding can betray an input to the network."
@@ -124,7 +125,7 @@ def _exact(record: Record) -> list[Statement]:
     return []
 
 
-def _does_not_say(record: Record) -> list[Statement]:
+def _does_not_say(record: Run) -> list[Statement]:
     question, noise = asked(record), part(record, "noise")
     certify = record.kind == "certify"
     said: list[Statement | None] = [
@@ -159,12 +160,12 @@ ROUNDING = Statement(
 )
 
 
-def _other_changes(record: Record) -> Statement:
+def _other_changes(record: Run) -> Statement:
     text = f"Only the {NORMS[record.norm]} norm is covered: not other norms, rotations, blur or new conditions."
     return Statement("Other kinds of change.", text)
 
 
-def _network(record: Record) -> Statement:
+def _network(record: Run) -> Statement:
     words = noise_words(record)
     where = f" ({words})" if words else ""
     text = f"It holds for the smoothed classifier only{where}: asked often, under this noise, at this level."

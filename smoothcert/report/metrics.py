@@ -15,7 +15,7 @@ from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import RunError
 from smoothcert.report.question import Asked, asked
 from smoothcert.report.question import part as question_part
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 LEVEL = 0.95  # of every interval
 STEP = 0.25  # between default radii
@@ -75,7 +75,7 @@ class Figures:
         return Share(self.inputs - self.accuracy.hits - self.abstained.hits, self.inputs)
 
 
-def figures(record: Record, radii: Sequence[float] | None = None) -> Figures:
+def figures(record: Run, radii: Sequence[float] | None = None) -> Figures:
     """The figures of a record, with certified accuracy at these radii (default: `default_radii`)."""
     rows = record.rows
     if not rows:
@@ -110,12 +110,12 @@ def figures(record: Record, radii: Sequence[float] | None = None) -> Figures:
     )
 
 
-def certified_accuracy(record: Record, radius: float) -> Share:
+def certified_accuracy(record: Run, radius: float) -> Share:
     """Share of inputs whose predicted class is right and proven at least up to this radius."""
     return Share(sum(row.correct and row.radius >= radius for row in record.rows), len(record.rows))
 
 
-def robustness_index(record: Record, gamma: Callable[[float], float]) -> float:
+def robustness_index(record: Run, gamma: Callable[[float], float]) -> float:
     """SWEEN's γ-robustness index: the mean of γ(radius) over inputs, a wrong or abstained one counting 0.
 
     The identity gives ACR, the indicator of r ≥ R certified accuracy at R, a ball's volume the mean certified volume.
@@ -123,13 +123,13 @@ def robustness_index(record: Record, gamma: Callable[[float], float]) -> float:
     return math.fsum(gamma(row.radius) for row in record.rows if row.correct) / len(record.rows)
 
 
-def envelope(records: Iterable[Record], radii: Sequence[float]) -> dict[float, Share]:
+def envelope(records: Iterable[Run], radii: Sequence[float]) -> dict[float, Share]:
     """The best certified accuracy that any of the records has, radius by radius."""
     records = list(records)
     return {r: max((certified_accuracy(record, r) for record in records), key=lambda s: s.value) for r in radii}
 
 
-def lows(record: Record) -> tuple[float, ...] | None:
+def lows(record: Run) -> tuple[float, ...] | None:
     """The lower bounds on P(top class), ascending: their empirical distribution. None where they are not kept.
 
     An abstention that keeps no bound had none above 0. A test of given radii keeps the P they need, not a bound.
@@ -141,7 +141,7 @@ def lows(record: Record) -> tuple[float, ...] | None:
     return tuple(known) if len(known) == len(kept) and any(known) else None
 
 
-def default_radii(records: Iterable[Record]) -> list[float]:
+def default_radii(records: Iterable[Run]) -> list[float]:
     """0, 0.25, … (l0: 0, 1, …) up to the largest radius any record reached, right or wrong, and every radius asked for.
 
     Only the latter where no record looked for its largest radius: the others would repeat them.

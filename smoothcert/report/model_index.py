@@ -14,10 +14,10 @@ from typing import Any
 from smoothcert.errors import RunError
 from smoothcert.report.metrics import Figures, Share, figures, radius_name
 from smoothcert.report.question import part
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 
-def block(record: Record, radii: list[float] | None = None) -> str:
+def block(record: Run, radii: list[float] | None = None) -> str:
     """The block, to be put at the head of README.md."""
     if not record.settings:
         raise RunError(f"run {record.name} must say which model and data it is of; got a log, which does not")
@@ -29,7 +29,7 @@ def block(record: Record, radii: list[float] | None = None) -> str:
     return f"---\nmodel-index:\n{_yaml(index)}---\n"
 
 
-def _metrics(record: Record, found: Figures) -> list[dict[str, Any]]:
+def _metrics(record: Run, found: Figures) -> list[dict[str, Any]]:
     settings = _settings(record, found)
     made = []
     for radius, share in found.certified_accuracy.items():
@@ -52,7 +52,7 @@ def _share(kind: str, name: str, share: Share, settings: Mapping[str, Any]) -> d
     return {"type": kind, "name": name, "value": share.value, "args": {**settings, **around}}
 
 
-def _settings(record: Record, found: Figures) -> dict[str, Any]:
+def _settings(record: Run, found: Figures) -> dict[str, Any]:
     parts = {name: dict(part(record, name)) for name in ("noise", "procedure", "sampling", "preparation")}
     known = {name: settings for name, settings in parts.items() if settings}
     return {"norm": record.norm, **known, **({"says": list(found.question.words)} if found.question.words else {})}

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from smoothcert.report.question import part
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 GRID = ("gaussian_grid", "splitting")  # noises for inputs that are multiples of 1/grid
 TABLE = ("discrete", "splitting")  # noises whose values come from a table, so that nothing is rounded
 
 
-def noise_words(record: Record) -> str:
+def noise_words(record: Run) -> str:
     """`Gaussian noise, σ = 0.25`; where each input has its own level, from which to which. Empty for a log."""
     noise = part(record, "noise")
     name = str(noise.get("name", ""))
@@ -36,7 +36,7 @@ def _level(noise: Mapping[str, Any]) -> str:
     return f"σ = {noise['sigma']:g}" if "sigma" in noise else ""
 
 
-def _own_levels(record: Record) -> str:
+def _own_levels(record: Run) -> str:
     levels = [row.sigma for row in record.rows if row.sigma is not None]
     if not levels:
         return ""

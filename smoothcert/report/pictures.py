@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from smoothcert.catalog import rebuild as build
 from smoothcert.contracts import EVERY, Noise, Stream, input_key
 from smoothcert.data import Inputs, load
 from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
-from smoothcert.recipe import build
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Row, Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ class Album:
         return values
 
 
-def album(record: Record) -> Album | str:
+def album(record: Run) -> Album | str:
     """The album of a run, or why there is none."""
     question = record.settings.get("question")
     if not isinstance(question, Mapping) or not question.keys() >= NEEDED:

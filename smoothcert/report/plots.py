@@ -17,7 +17,7 @@ from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
 from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
 from smoothcert.report.question import asked
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,10 +38,10 @@ STYLE: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞"}
+NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "an unstated norm"}
 
 
-def curve_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 4.0)) -> Figure:
+def curve_figure(records: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) -> Figure:
     """Certified accuracy against radius for every certify record, with its pointwise exact band where there is room."""
     records = [record for record in records if record.kind == "certify"]
     if not records:
@@ -59,7 +59,7 @@ def curve_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 4.
     return figure
 
 
-def low_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 3.0)) -> Figure | None:
+def low_figure(records: Sequence[Run], size: tuple[float, float] = (6.4, 3.0)) -> Figure | None:
     """Share of inputs whose bound on P(top class) is at most p; None when no record keeps its bounds."""
     kept = [(i, record, lows(record)) for i, record in enumerate(records)]
     kept = [item for item in kept if item[2]]
@@ -78,7 +78,7 @@ def low_figure(records: Sequence[Record], size: tuple[float, float] = (6.4, 3.0)
     return figure
 
 
-def steps(record: Record) -> tuple[list[float], list[Share]]:
+def steps(record: Run) -> tuple[list[float], list[Share]]:
     """The curve's corners: the share that holds up to and including each radius, from 0 to the largest, then none.
 
     Where radii were asked for, the curve has its corners there and ends with the last: larger ones were not tried.
@@ -156,7 +156,7 @@ def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axe
     return figure, axes
 
 
-def _curve(axes: Axes, record: Record, number: int, band: bool, end: float) -> None:
+def _curve(axes: Axes, record: Run, number: int, band: bool, end: float) -> None:
     x, shares = steps(record)
     y = [share.value for share in shares]
     axes.step(x, y, where="pre", label=_label(record), **_line(number))
@@ -183,7 +183,7 @@ def _line(number: int) -> dict[str, Any]:
     return {"color": PALETTE[number % len(PALETTE)], "linewidth": 1.9, "linestyle": dash, "solid_joinstyle": "miter"}
 
 
-def _label(record: Record) -> str:
+def _label(record: Run) -> str:
     # matplotlib hides labels that begin with an underscore.
     return f" {record.name}" if record.name.startswith("_") else record.name
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 WARNING = (
     "These runs answer different questions (radii asked for, or the class that was tested): their ACR do not compare."
@@ -84,7 +84,7 @@ class Asked:
         return [f"{said}; radii between them, and larger ones, were not tried"]
 
 
-def asked(record: Record) -> Asked:
+def asked(record: Run) -> Asked:
     """The question of a record; that of a log is the usual one."""
     procedure, sampling = part(record, "procedure"), part(record, "sampling")
     radii = sampling.get("radii")
@@ -98,7 +98,7 @@ def asked(record: Record) -> Asked:
     )
 
 
-def part(record: Record, name: str) -> Mapping[str, Any]:
+def part(record: Run, name: str) -> Mapping[str, Any]:
     """One part of the question as it was stored; empty where there is none, as in a log."""
     question = record.settings.get("question")
     found = question.get(name) if isinstance(question, Mapping) else None

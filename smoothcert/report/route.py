@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from smoothcert.report.aces import grid
 from smoothcert.report.metrics import Share
 from smoothcert.report.tables import decimal, percent
-from smoothcert.runs.replay import Replayed, composition
+from smoothcert.runs.store import read
+from smoothcert.runs.verify import Replayed, composition
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Certificate, Noise
@@ -41,7 +42,7 @@ class Taken:
 
 def taken(folder: Path) -> Taken:
     """Where every input of a run was sent."""
-    return taken_by(composition(folder, "route"))
+    return taken_by(composition(read(folder), "route"))
 
 
 def taken_by(run: Replayed) -> Taken:

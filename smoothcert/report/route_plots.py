@@ -9,8 +9,8 @@ import numpy as np
 
 from smoothcert.report import plots
 from smoothcert.report.route import names_of
-from smoothcert.runs.replay import Replayed
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
+from smoothcert.runs.verify import Replayed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZE = (4.8, 4.2)  # two stand side by side
 
 
-def curve_figure(route: Record, branches: Sequence[Record], others: Sequence[Record]) -> Figure:
+def curve_figure(route: Run, branches: Sequence[Run], others: Sequence[Run]) -> Figure:
     """Certified accuracy against radius: the route, its branches alone and their upper envelope, and other runs."""
     norm = plots.NORMS.get(route.norm, route.norm)
     figure, axes = plots.canvas(SIZE, f"{norm} radius (inputs in [0, 1])", "certified accuracy")
@@ -64,7 +64,7 @@ def binding_figure(run: Replayed) -> Figure:
     return figure
 
 
-def _envelope(records: Sequence[Record]) -> tuple[list[float], list[float]]:
+def _envelope(records: Sequence[Run]) -> tuple[list[float], list[float]]:
     """The best certified accuracy at every radius that some record reaches, and nothing beyond."""
     reached = [np.sort([row.radius for row in record.rows if row.correct]) for record in records]
     x = np.unique(np.concatenate([[0.0], *reached]))

@@ -11,12 +11,12 @@ from smoothcert.errors import OptionError
 from smoothcert.files import writing
 from smoothcert.report.metrics import certified_accuracy, figures
 from smoothcert.report.question import asked
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 POINTS = 200  # of a curve, at most
 
 
-def write_scalars(record: Record, folder: Path) -> Path:
+def write_scalars(record: Run, folder: Path) -> Path:
     """One event file in a folder, which may hold others; its path."""
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -37,7 +37,7 @@ def write_scalars(record: Record, folder: Path) -> Path:
             return made.replace(folder / made.name)
 
 
-def scalars(record: Record) -> list[tuple[str, int, float]]:
+def scalars(record: Run) -> list[tuple[str, int, float]]:
     """Tag, step and value of everything that is known."""
     found = figures(record, [0.0])
     values = {
@@ -57,7 +57,7 @@ def scalars(record: Record) -> list[tuple[str, int, float]]:
     return made
 
 
-def _steps(record: Record) -> list[int]:
+def _steps(record: Run) -> list[int]:
     """Radii in thousandths: those that were asked for, else evenly up to the largest, and one beyond it."""
     radii = asked(record).radii
     if radii is not None:

@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from smoothcert.boundaries import Boundaries, Profile, leader_alpha, profile
+from smoothcert.catalog import rebuild as build
 from smoothcert.errors import SmoothcertError
-from smoothcert.recipe import build
 from smoothcert.report.question import asked, part
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 MOMENTS = (100, 1_000, 10_000)  # draws after which a scheme without stages is looked at, and at its cap
 REACH, POINTS = 12.0, 22  # of the grid of p on either side of p0, in logits
@@ -79,7 +79,7 @@ class Scheme:
         return [(f"after {draws:,} draws", int(np.searchsorted(size, draws, side="right")) - 1) for draws in ends]
 
 
-def scheme(record: Record) -> Scheme | None:
+def scheme(record: Run) -> Scheme | None:
     """The scheme of a run; None where it has no boundaries, or where its rows were made with others."""
     question, settings = asked(record), part(record, "sampling")
     if question.radii is None or record.kind != "certify":

@@ -8,105 +8,232 @@
     means         how it was carried out; the check does not need it
     memory        where a memory of regions answered: what it went by. The check is of smoothing, not of the memory
 
-A check goes the way of `runs.verify`: counts are replayed through the procedure, and every draw is drawn again.
+A check goes the way of `runs.verify`: counts are replayed through the procedure, and every draw is drawn again. Then
+the document is made anew from what was read, and everything in it must come out the same.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
+import json
 import math
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smoothcert.classifiers.bundle import is_bundle, outline
-from smoothcert.contracts import Certificate, Classifier, Source
+from smoothcert.contracts import Answer, Certificate, Classifier, Source
 from smoothcert.data import Inputs
-from smoothcert.errors import RunError
-from smoothcert.recipe import Question, build, build_procedure
-from smoothcert.runs.document import FORMAT, Document, packed
-from smoothcert.runs.replay import replay
-from smoothcert.runs.rows import Record, Row
-from smoothcert.runs.store import MODEL, read
-from smoothcert.runs.verify import Findings, draw_again, recompute, source_of
+from smoothcert.errors import RunError, SmoothcertError
+from smoothcert.runs.run import UNCOUNTED, BeforeMemory, MemoryRef, Row, Run, claim_of
+from smoothcert.runs.store import MODEL
+from smoothcert.runs.verify import Findings, draw_again, recompute, replay, source_of
+from smoothcert.spec import Means, Spec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = "smoothcert certificate 2"
+LARGEST = 2**26  # values of an input: what a document may ask to be unpacked
 
 
-def document(folder: Path, index: int, inputs: Inputs, values: bool = True) -> tuple[dict[str, Any], Record, Row]:
-    """The certificate of one input of a run, with the record and row it was made of."""
-    record = read(folder)
-    row = _row(record, index)
-    question = Question(**record.settings["question"])
-    if inputs.digest != question.data_digest:
-        raise RunError(f"data {question.data} must be what run {record.name} certified; its hash differs")
+@dataclass(frozen=True, eq=False)
+class Document:
+    """One input of a run: its row, what its counts prove, and the input itself or only its hash."""
+
+    run: Run  # its only row is this one
+    proven: Certificate
+    digest: str  # of the input's values
+    x: Tensor | None  # None where its values are left out
+
+    @property
+    def row(self) -> Row:
+        return self.run.rows[0]
+
+    @property
+    def guarantee(self) -> str:
+        """Of the answer: the memory's where it answered, none without a memory at a level of its own."""
+        stated = self.row.settled is not None or self.run.claim.guarantee == "none"
+        return self.run.guarantee(self.row) if stated else self.proven.guarantee
+
+    def tables(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        run, row = self.run, self.row
+        given = {"index": row.index, "label": row.label, "shape": list(run.asked.shape), "sha256": self.digest}
+        if self.x is not None:
+            given["values"] = base64.b64encode(zlib.compress(_bytes(self.x), 9)).decode()
+        made: dict[str, Any] = {
+            "format": FORMAT,
+            "answer": {
+                "label": row.predicted, "radius": row.radius, "norm": self.proven.norm, "alpha": self.proven.alpha,
+                "guarantee": self.guarantee, "test_class": run.claim.test_class,
+            },
+            "input": given,
+            "certificate": dataclasses.asdict(self.proven),
+            "answers": [answer._asdict() for answer in row.answers],
+            "question": run.asked.tables(),
+            "means": run.means.tables() if run.means else {},
+        }  # fmt: skip
+        if row.sigma is not None:
+            made["sigma"] = row.sigma
+        if row.settled is not None:
+            made["memory"] = {**row.settled._asdict(), "of": run.memory._asdict() if run.memory else None}
+        return made
+
+
+def document(run: Run, index: int, inputs: Inputs, values: bool = True) -> Document:
+    """The certificate of one input of a run."""
+    row, spec = _row(run, index), run.asked
+    if inputs.digest != spec.data_digest:
+        raise RunError(f"data {spec.data.spec} must be what run {run.name} certified; its hash differs")
     x = inputs.tensor(inputs.indices.tolist().index(index))
-    proven = _replayed(folder, row.smoothed, question, x.numel())
-    memory = None if row.settled is None else {**row.settled._asdict(), "of": record.settings.get("memory")}
-    kind = "none" if question.preparation and row.settled is None else proven.guarantee
-    answer = {
-        "label": row.predicted, "radius": row.radius, "norm": proven.norm, "alpha": proven.alpha,
-        "guarantee": kind if row.settled is None else "memory",
-    }  # fmt: skip
-    made = {
-        "format": FORMAT,
-        "answer": answer,
-        "input": packed(row, x, values),
-        "certificate": dataclasses.asdict(proven),
-        "answers": [answer._asdict() for answer in row.answers],
-        **{name: found for name, found in (("sigma", row.sigma), ("memory", memory)) if found is not None},
-        "question": record.settings["question"],
-        "means": record.settings["means"],
-    }
-    return made, record, row
+    own = None if run.folder is None else run.folder / MODEL
+    networks: Any = outline(own) if own is not None and is_bundle(own) else None
+    proven, _ = replay(row.smoothed, spec.procedure, source_of(row, Source(networks, spec.noise)), spec.dim)
+    return Document(dataclasses.replace(run, rows=(row,)), proven, _hash(x), x if values else None)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadDocument:
+    """A document as it was read: a run of one input, whose certificate is yet to be proven."""
+
+    run: Run
+    digest: str
+    x: Tensor | None
+    given: Mapping[str, Any]
+
+    @property
+    def row(self) -> Row:
+        return self.run.rows[0]
 
 
 def check(
-    found: Document,
+    found: ReadDocument,
     classifier: Classifier,
     model_digest: str,
     again: bool = True,
     advance: Callable[[int, int], None] = lambda done, total: None,
+    words: Callable[[Document], Mapping[str, Any]] = Document.tables,
 ) -> Findings:
-    """The certificate recomputed from its counts and, with its input, drawn again; findings instead of exceptions."""
-    question, row, findings = found.question, found.row, Findings(rows=1)
-    noise, procedure = build("noise", question.noise), build_procedure(question)
-    source = source_of(row, Source(classifier, noise))
-    findings.problems += _stated(found)
-    if model_digest != question.model_digest:
+    """The certificate recomputed from its counts and, with its input, drawn again; findings instead of exceptions.
+
+    `words` makes the whole document from what is proven; the one that was read must be the same.
+    """
+    spec, row, findings = found.run.asked, found.row.smoothed, Findings(rows=1)
+    source = source_of(row, Source(classifier, spec.noise))
+    if model_digest != spec.model_digest:
         findings.problems.append("the model is not the one that was certified (its hash differs)")
-    findings.problems += recompute(row, procedure, source, math.prod(found.shape))
+    findings.problems += recompute(row, spec.procedure, source, spec.dim)
+    try:
+        proven, _ = replay(row, spec.procedure, source, spec.dim)
+        made = words(Document(found.run, proven, found.digest, found.x))
+        findings.problems += _differences(json.loads(json.dumps(found.given)), json.loads(json.dumps(made)))
+    except RunError:
+        pass  # said already, where the row was recomputed
     if again and found.x is not None:
         total = row.draws or 0
-        draw_again(row, found.x, procedure, source, question.seed, findings, lambda: advance(findings.votes, total))
+        draw_again(row, found.x, spec.procedure, source, spec.seed, findings, lambda: advance(findings.votes, total))
     return findings
 
 
-def _stated(found: Document) -> list[str]:
-    """Whether the claim at the top is the one that is proven below; a memory's own claim is not."""
-    pairs = {"label": found.row.predicted, "radius": found.row.radius, **found.stated}
-    if found.memory:
-        return []
-    return [
-        f"the answer says {name} {found.answer.get(name)!r}; its certificate says {value!r}"
-        for name, value in pairs.items()
-        if found.answer.get(name) != value
-    ]
+def _differences(given: Any, made: Any, where: str = "") -> list[str]:
+    """Every place where the document says something else than follows from its own counts and question."""
+    if isinstance(given, dict) and isinstance(made, dict):
+        keys = dict.fromkeys([*given, *made])
+        return [line for key in keys for line in _differences(given.get(key), made.get(key), f"{where} {key}".strip())]
+    return [] if given == made else [f"it says {where} {_shown(given)}; from what it holds follows {_shown(made)}"]
 
 
-def _row(record: Record, index: int) -> Row:
-    if record.kind != "certify":
-        raise RunError(f"run {record.name} must hold certificates; it holds predictions")
-    for row in record.rows:
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def read_document(path: Path) -> ReadDocument:
+    """A document from its file; RunError in one line when it is not one."""
+    try:
+        table = json.loads(path.read_bytes())
+    except OSError as error:
+        raise RunError(f"certificate {path} must be a readable file; got {error.strerror or error}") from error
+    except ValueError as error:
+        raise RunError(f"certificate {path} must be JSON; got something else ({_short(error)})") from error
+    if not isinstance(table, dict) or table.get("format") != FORMAT:
+        raise RunError(f"certificate {path} must be a document of {FORMAT!r}; got another one")
+    try:
+        return _parsed(table, path.name)
+    except (SmoothcertError, ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.error) as error:
+        raise RunError(f"certificate {path} must be as it was made; it is damaged ({_short(error)})") from error
+
+
+def _parsed(table: Mapping[str, Any], name: str) -> ReadDocument:
+    given, proven, spec = table["input"], table["certificate"], Spec.parse(table["question"])
+    answers = tuple(
+        Answer(str(one["purpose"]), int(one["draws"]), tuple(tuple(map(int, column)) for column in one["counts"]))
+        for one in table["answers"]
+    )
+    draws = sum(answer.draws for answer in answers if answer.purpose not in UNCOUNTED)
+    sigma = None if "sigma" not in table else float(table["sigma"])
+    row = Row(
+        int(given["index"]), int(given["label"]), int(proven["label"]), float(proven["radius"]), draws,
+        answers=answers, sigma=sigma,
+    )  # fmt: skip
+    memory = None
+    if "memory" in table:
+        before = {key: table["memory"][key] for key in BeforeMemory._fields}
+        memory = MemoryRef(**table["memory"]["of"])
+        answer = table["answer"]
+        row = dataclasses.replace(
+            row, predicted=int(answer["label"]), radius=float(answer["radius"]), settled=BeforeMemory(**before)
+        )
+    run = Run(
+        name=name, kind="certify", rows=(row,), norm=spec.norm, claim=claim_of(spec, memory, memory is not None),
+        spec=spec, means=Means.parse(table["means"]), memory=memory, inputs=spec.inputs,
+        settings={"question": spec.tables(), "means": dict(table["means"])},
+    )  # fmt: skip
+    x = _unpacked(given, spec.shape) if "values" in given else None
+    return ReadDocument(run, str(given["sha256"]), x, table)
+
+
+def _unpacked(given: Mapping[str, Any], shape: tuple[int, ...]) -> Tensor:
+    """The input, held against its own hash."""
+    import numpy as np
+    import torch
+
+    size = math.prod(shape)
+    if not 0 < size <= LARGEST:
+        raise ValueError(f"an input of shape {list(shape)}")
+    raw = zlib.decompressobj().decompress(base64.b64decode(given["values"], validate=True), 4 * size + 1)
+    if len(raw) != 4 * size or hashlib.sha256(raw).hexdigest() != given["sha256"]:
+        raise ValueError("the input does not have its hash")
+    return torch.from_numpy(np.frombuffer(raw, dtype="<f4").astype(np.float32).reshape(shape))
+
+
+def _bytes(x: Tensor) -> bytes:
+    import numpy as np
+
+    return np.ascontiguousarray(x.numpy(), dtype="<f4").tobytes()
+
+
+def _hash(x: Tensor) -> str:
+    return hashlib.sha256(_bytes(x)).hexdigest()
+
+
+def _row(run: Run, index: int) -> Row:
+    if run.kind != "certify":
+        raise RunError(f"run {run.name} must hold certificates; it holds predictions")
+    for row in run.rows:
         if row.index == index:
             if not row.answers:
-                raise RunError(f"input {index} of run {record.name} must rest on draws; a memory answered without any")
+                raise RunError(f"input {index} of run {run.name} must rest on draws; a memory answered without any")
             return row
-    known = [str(row.index) for row in record.rows]
+    known = [str(row.index) for row in run.rows]
     shown = ", ".join(known if len(known) < 8 else [*known[:3], "…", known[-1]])
-    raise RunError(f"index of run {record.name} must be one of {shown or 'none: nothing is finished'}; got {index}")
+    raise RunError(f"index of run {run.name} must be one of {shown or 'none: nothing is finished'}; got {index}")
 
 
-def _replayed(folder: Path, row: Row, question: Question, dim: int) -> Certificate:
-    """What the counts prove, without a network."""
-    networks: Any = outline(folder / MODEL) if is_bundle(folder / MODEL) else None
-    source = source_of(row, Source(networks, build("noise", question.noise)))
-    return replay(row, build_procedure(question), source, dim)[0]
+def _short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__} {error}".split())[:120]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,10 @@ from smoothcert.engine.batch_check import FixedShape, classes
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import NoNoise
-from smoothcert.recipe import Question, Recipe, build, build_procedure
 from smoothcert.runs.remember import Remember
-from smoothcert.runs.rows import UNCOUNTED, Row
-from smoothcert.runs.store import Store
+from smoothcert.runs.run import UNCOUNTED, Row
+from smoothcert.runs.store import RunStore
+from smoothcert.spec import MemberCalls, Recipe, Spec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,42 +63,42 @@ def carry_out(
     watcher: Watcher | None = None,
     cluster: Cluster | None = None,
     remember: Remember | None = None,
-) -> None:
-    """Answer the recipe's question for every input, continuing where an earlier attempt stopped.
+) -> int:
+    """Answer the recipe's question for every input, continuing where an earlier attempt stopped: how many were left.
 
     On a cluster its workers load the recipe's model themselves; the rows are the same, and only this process writes.
     """
     watcher = watcher or Watcher()
-    question, means = recipe.question, recipe.means
-    procedure = build_procedure(question)
-    source = Source(classifier, build("noise", question.noise))
-    prepare = prepared_by(question, inputs.tensor(0), classifier, watcher.choosing)
+    spec, means = recipe.spec, recipe.means
+    procedure, source = spec.procedure, Source(classifier, spec.noise)
+    prepare = prepared_by(spec, inputs.tensor(0), classifier, watcher.choosing)
     copies = prepare.copies if prepare else 0
     if getattr(procedure, "labelled", True):
         _refuse_labels(_base(classifier), inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     recipe = _continued(recipe, folder)
-    with cluster.connected() if cluster else contextlib.nullcontext(), Store(folder, recipe) as store:
-        store.belong(remember.keeper if remember else None)
+    with cluster.connected() if cluster else contextlib.nullcontext(), RunStore(folder, recipe) as store:
+        store.belong(remember.reference if remember else None)
         if remember is not None and remember.order is None:
             _recall(remember, store, source, inputs, means.batch)
-        done, before = store.done(), _asked(classifier)
+        done, before = store.done(), _calls(classifier)
         watcher.started(len(inputs), len(done), procedure.cap + copies)
-        engine: Engine = Local(means.batch, question.seed, watcher.rows, means.workers)
+        engine: Engine = Local(means.batch, spec.seed, watcher.rows, means.workers)
         if cluster is not None:  # its workers choose noise levels for themselves
             engine, prepare = _elsewhere(cluster, recipe, inputs, done, watcher), None
-        for outcome in engine.run(_jobs(procedure, source, inputs, done, prepare, question.seed)):
+        for outcome in engine.run(_jobs(procedure, source, inputs, done, prepare, spec.seed)):
             row = _row(outcome, labels[outcome.index])
             store.add(row)
             watcher.finished((row.draws or 0) + copies)
         kept = tuple(dict.fromkeys([*means.notes, *engine.notes]))
-        asked = _sum(classifier, recipe.means.asked or {}, before)
-        replace(recipe, means=replace(recipe.means, notes=kept, asked=asked)).write(folder / "recipe.toml")
+        calls = _sum(classifier, recipe.means.member_calls, before)
+        replace(recipe, means=replace(recipe.means, notes=kept, member_calls=calls)).write(folder / "recipe.toml")
         if remember is not None and remember.order is not None:
-            remember.settle(store, inputs, question.seed, watcher.remembering)
+            remember.settle(store, inputs, spec.seed, watcher.remembering)
+    return len(inputs) - len(done)
 
 
-def _recall(remember: Remember, store: Store, source: Source, inputs: Inputs, batch: int) -> None:
+def _recall(remember: Remember, store: RunStore, source: Source, inputs: Inputs, batch: int) -> None:
     """The rows of inputs that the memory answers; the network is asked about them without noise only."""
     done = store.done()
     places = [position for position, index in enumerate(inputs.indices.tolist()) if index not in done]
@@ -120,19 +120,20 @@ def _continued(recipe: Recipe, folder: Path) -> Recipe:
     if not path.exists():
         return recipe
     earlier = Recipe.read(path).means
-    return replace(recipe, means=replace(recipe.means, asked=earlier.asked, started=earlier.started))
+    return replace(recipe, means=replace(recipe.means, member_calls=earlier.member_calls, started=earlier.started))
 
 
-def _asked(classifier: Classifier) -> dict[str, int]:
-    """What an ensemble has counted so far, in rows of batches; empty for any other classifier."""
+def _calls(classifier: Classifier) -> tuple[int, int, int]:
+    """Rows an ensemble was given so far, members asked, rows that did not need all; zeros for any other classifier."""
     tally = getattr(classifier, "tally", None)
-    return {} if tally is None else {"rows": tally.rows, "asked": tally.asked, "early": tally.early}
+    return (0, 0, 0) if tally is None else (tally.rows, tally.asked, tally.early)
 
 
-def _sum(classifier: Classifier, earlier: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int] | None:
+def _sum(classifier: Classifier, earlier: MemberCalls | None, before: tuple[int, int, int]) -> MemberCalls | None:
     """Earlier attempts and this one together; None where nothing was counted, as in workers elsewhere."""
-    total = {key: earlier.get(key, 0) + now - before[key] for key, now in _asked(classifier).items()}
-    return {"members": len(getattr(classifier, "members", ())), **total} if total.get("rows") else None
+    past = (earlier.rows, earlier.asked, earlier.early) if earlier else (0, 0, 0)
+    total = [a + b - c for a, b, c in zip(past, _calls(classifier), before, strict=True)]
+    return MemberCalls(len(getattr(classifier, "members", ())), *total) if total[0] else None
 
 
 def _elsewhere(cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], watcher: Watcher) -> Engine:
@@ -164,20 +165,20 @@ class Prepare:
 
 
 def prepared_by(
-    question: Question, example: Tensor, classifier: Classifier, told: Callable[[int], None] = lambda copies: None
+    spec: Spec, example: Tensor, classifier: Classifier, told: Callable[[int], None] = lambda copies: None
 ) -> Prepare | None:
     """What chooses each input's noise; None where all have the same.
 
     It asks the classifier, in small batches, or where it needs gradients a copy of the model that has them.
     """
-    if question.preparation is None:
+    part = spec.preparation
+    if part is None:
         return None
     from smoothcert.classifiers import differentiable, load
 
-    part = build("preparation", question.preparation)
-    part.check(build("noise", question.noise))
+    part.check(spec.noise)
     if part.search == "ascent":
-        return Prepare(part, differentiable(load(question.model), example), told)
+        return Prepare(part, differentiable(load(spec.model), example), told)
     rows = getattr(classifier, "rows", None) or batch_rows(example.shape)
     return Prepare(part, FixedShape(classifier, rows), told)
 

@@ -17,21 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from smoothcert import catalog
 from smoothcert.bounds import Floats, Integers
 from smoothcert.classifiers import bundle
-from smoothcert.contracts import Noise
+from smoothcert.contracts import Noise, Norm
 from smoothcert.decisions import Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.errors import OptionError, RunError
 from smoothcert.readouts import BINS
 from smoothcert.runs import component_logs as logs
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Row, Run, Unstated
 from smoothcert.runs.store import MODEL, read
-from smoothcert.runs.tallies import alpha_of, column_of, noise_of, tally
 
 ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
 GRID = np.arange(BINS + 1) / BINS
-# Coordinates of an input, at most: counts do not tell how many there were, and no noise proves more with more of them.
-MOST = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +59,7 @@ class Parts:
     doubt: Floats | None  # the median doubt of each input, where it is known
     plain: Verdicts | None  # the certified network alone, tested at alpha and not at alpha/2, where counts are known
     settings: dict[str, Any]  # n, look, alpha and where the inputs came from, as far as they are known
+    norm: Norm | Unstated
 
     def at(self, thetas: Sequence[float] | Floats) -> Combined:
         """The composition at these thresholds."""
@@ -93,29 +92,28 @@ def parts(certify: Path, core: Path | None, select: str | None = None, alpha: fl
 
 
 def of_record(
-    record: Record,
+    run: Run,
     core: Path | None = None,
     select: str | None = None,
     alpha: float | None = None,
     model: Path | None = None,
 ) -> Parts:
     """The same of a run that has been read; `model` is the folder of its composition, if not where it was made."""
-    level = alpha_of(record) if alpha is None else alpha
-    classes, noise = tally(record, "", 0), noise_of(record)
-    bins, selecting, noise_there = _selector(record, select)
+    level = alpha_of(run) if alpha is None else alpha
+    classes, noise = tally(run, "", 0), noise_of(run)
+    bins, selecting, noise_there = _selector(run, select)
     _refuse_other_norm(noise, noise_there)
-    indices, labels = column_of(record, "index"), column_of(record, "label")
+    indices, labels = column_of(run, "index"), column_of(run, "label")
     bins = VoteCounts(*(counts[_aligned(indices, labels, selecting)] for counts in bins))
-    question = record.settings["question"]
+    spec, dim = run.asked, run.asked.dim
     return Parts(
-        record.name, indices, labels, of_classes(classes, level / 2, noise, MOST),
-        of_selection(bins, GRID, level / 2, noise_there, MOST), GRID,
-        _core(record, core, indices, labels), median_bin(bins),
-        of_classes(classes, level, noise, MOST),
+        run.name, indices, labels, of_classes(classes, level / 2, noise, dim),
+        of_selection(bins, GRID, level / 2, noise_there, dim), GRID, _core(run, core, indices, labels),
+        median_bin(bins), of_classes(classes, level, noise, dim),
         {
-            "n": int(classes.test[0].sum()), "look": int(classes.predict[0].sum()), "alpha": level, "norm": noise.norm,
-            "data": question["data"], "split": question["split"], "networks": _networks(record, model),
-        },
+            "n": int(classes.test[0].sum()), "look": int(classes.predict[0].sum()), "alpha": level,
+            "data": spec.data.spec, "split": spec.data.split, "networks": _networks(run, model),
+        }, noise.norm,
     )  # fmt: skip
 
 
@@ -129,21 +127,21 @@ class Single:
     draws: int | None  # of its test, where it is known
 
 
-def single(record: Record) -> Single:
+def single(run: Run) -> Single:
     """From a run with its counts, or a log: there what it says at radius 0 is the prediction."""
-    labels, predicted = column_of(record, "label"), column_of(record, "predicted")
-    if not record.settings:
-        radius = np.array([row.radius for row in record.rows])
-        return Single(record.name, labels, Verdicts(predicted, radius, predicted), None)
-    counts = tally(record, "", 0)
-    verdicts = of_classes(counts, alpha_of(record), noise_of(record), MOST)
-    return Single(record.name, labels, verdicts, int(counts.test[0].sum()))
+    labels, predicted = column_of(run, "label"), column_of(run, "predicted")
+    if run.spec is None:
+        radius = np.array([row.radius for row in run.rows])
+        return Single(run.name, labels, Verdicts(predicted, radius, predicted), None)
+    counts = tally(run, "", 0)
+    verdicts = of_classes(counts, alpha_of(run), noise_of(run), run.spec.dim)
+    return Single(run.name, labels, verdicts, int(counts.test[0].sum()))
 
 
-def _selector(record: Record, select: str | None) -> tuple[VoteCounts, Record, Noise]:
+def _selector(run: Run, select: str | None) -> tuple[VoteCounts, Run, Noise]:
     """The counts in bins, the run that holds them, and its noise; a selection network before entropies."""
-    other = record if select in (None, ENTROPY) else read(Path(str(select)))
-    if other.settings["question"]["procedure"]["name"] == "select":
+    other = run if select in (None, ENTROPY) else read(Path(str(select)))
+    if other.asked.kind == "select":
         return tally(other, "", 0), other, noise_of(other)
     network = any(answer.purpose.startswith("select-") for row in other.rows[:1] for answer in row.answers)
     if network and select != ENTROPY:
@@ -151,11 +149,11 @@ def _selector(record: Record, select: str | None) -> tuple[VoteCounts, Record, N
     return tally(other, "", 1), other, noise_of(other)
 
 
-def _core(record: Record, core: Path | None, indices: Integers, labels: Integers) -> Integers:
+def _core(run: Run, core: Path | None, indices: Integers, labels: Integers) -> Integers:
     """What the core says of every input."""
     if core is not None and not core.is_dir():
         return logs.core(core, indices, labels)
-    other = record if core is None else read(core)
+    other = run if core is None else read(core)
     answers = [[answer for answer in row.answers if answer.purpose == "core"] for row in other.rows]
     if core is None and not all(answers):
         raise OptionError("--core must name a run of the core network or a table of its answers; got none")
@@ -168,7 +166,7 @@ def _core(record: Record, core: Path | None, indices: Integers, labels: Integers
     return np.array(said)[_aligned(indices, labels, other)]
 
 
-def _aligned(indices: Integers, labels: Integers, other: Record) -> Integers:
+def _aligned(indices: Integers, labels: Integers, other: Run) -> Integers:
     """Where the inputs are in another run on the same data."""
     theirs = column_of(other, "index")
     at = np.searchsorted(theirs, indices)
@@ -189,16 +187,16 @@ def _from_logs(certify: Path, core: Path | None, select: str | None) -> Parts:
     thetas, selection = logs.selection(Path(select) if select else certify, indices)
     answers = logs.core(core, indices, labels) if not core.is_dir() else _core(read(core), core, indices, labels)
     doubt = logs.median_entropy(certify, indices)
-    return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, None, {"norm": "l2"})
+    return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, None, {}, "l2")
 
 
-def _networks(record: Record, model: Path | None) -> dict[str, Any]:
+def _networks(run: Run, model: Path | None) -> dict[str, Any]:
     """The hash of the certified network and its noise: equal for runs that can be compared."""
-    question = record.settings["question"]
-    folder = Path(question["model"]) if model is None else model
+    spec = run.asked
+    folder = Path(spec.model) if model is None else model
     members = bundle.read(folder).members if bundle.is_bundle(folder) else ()
     digests = [member.place.digest for member in members if member.role == "certify"]
-    return {"certified": (digests or [question["model_digest"]])[0], "noise": question["noise"]}
+    return {"certified": (digests or [spec.model_digest])[0], "noise": catalog.describe(spec.noise)}
 
 
 def _refuse_other_norm(first: Noise, second: Noise) -> None:
@@ -208,3 +206,45 @@ def _refuse_other_norm(first: Noise, second: Noise) -> None:
 
 def _listed(thetas: Floats) -> str:
     return ", ".join(f"{theta:g}" for theta in thetas)
+
+
+def tally(run: Run, prefix: str, column: int) -> VoteCounts:
+    """The counts of one column [inputs, outcomes] by what the draws were for."""
+    found = [_counted(run, row, prefix, column) for row in run.rows]
+    if not found:
+        raise RunError(f"run {run.name} must hold at least one finished input; got none")
+    counts = VoteCounts(*(np.array(part) for part in zip(*found, strict=True)))
+    for part in counts:
+        if len(np.unique(part.sum(axis=1))) > 1:
+            raise RunError(f"run {run.name} must have equally many draws for every input; got different numbers")
+    return counts
+
+
+def _counted(run: Run, row: Row, prefix: str, column: int) -> tuple[Any, Any, Any]:
+    guess = [answer.counts for answer in row.answers if answer.purpose == f"{prefix}guess"]
+    tests = [answer.counts for answer in row.answers if answer.purpose == f"{prefix}test"]
+    if len(guess) != 1 or not tests or any(len(counts) <= column for counts in [*guess, *tests]):
+        what = "entropies" if column else "selections" if prefix else "classes"
+        raise RunError(f"run {run.name} must hold counts of {what} from draws that chose and draws that tested; "
+                       f"got none for input {row.index}")  # fmt: skip
+    test = np.sum([counts[column] for counts in tests], axis=0)
+    return guess[0][column], tests[0][column], test
+
+
+def alpha_of(run: Run) -> float:
+    """The probability that a statement of the run is wrong."""
+    if run.asked.alpha == 0.0:
+        raise RunError(f"run {run.name} must have tested at an alpha to be combined; it counted every case")
+    return run.asked.alpha
+
+
+def noise_of(run: Run) -> Noise:
+    """The run's noise; refused where there is not one for all inputs."""
+    if any(row.sigma is not None for row in run.rows):
+        raise RunError(f"run {run.name} must have one noise level to be combined; got one for every input")
+    return run.asked.noise
+
+
+def column_of(run: Run, name: str) -> Integers:
+    """One field of all rows."""
+    return np.array([getattr(row, name) for row in run.rows], dtype=np.int64)

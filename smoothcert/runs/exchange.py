@@ -4,8 +4,10 @@
     predict   idx  label  predict  correct  time
 
 `predict` is −1 for an abstention; `time` is seconds or `H:MM:SS.ffffff`. Columns are found by their names, so logs of
-the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over. Radii are
-l2, as theirs; a column `norm`, written where they are not, says so of all lines.
+the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over.
+What the radii claim stands in columns of its own, the same in all lines, which theirs do not have: `norm`, `guarantee`,
+`tested` (the class that was tested), `alpha`, and `asked` (radii asked for in advance). What a log does not say is
+*unstated*; nothing is guessed.
 Their logs round radii to nearest (erratum E7); what is written here is rounded down.
 """
 
@@ -17,10 +19,10 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import NoReturn, TypeVar, cast, get_args
 
-from smoothcert.contracts import ABSTAIN, Norm
-from smoothcert.errors import RunError
+from smoothcert.contracts import ABSTAIN, Norm, TestClass
+from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Claim, Guarantee, Row, Run
 
 T = TypeVar("T")
 
@@ -32,19 +34,19 @@ LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
 LONGEST_HEADER = 4096  # bytes; a foreign file of gigabytes is refused after these
 
 
-def open_record(path: Path) -> Record:
-    """A run or a log, whichever is there: a folder is a run, a file is a log."""
+def open_run(path: Path, norm: Norm | None = None) -> Run:
+    """A run or a log, whichever is there: a folder is a run, a file is a log. `norm`: of logs that do not say."""
     if path.is_dir():
         from smoothcert.runs.store import read
 
         return read(path)
     if not path.exists():
         raise RunError(f"run {path} must be a run folder or a log file; got nothing there")
-    return read_log(path)
+    return read_log(path, norm)
 
 
-def read_log(path: Path) -> Record:
-    """A Cohen-style log as a record; every value is checked, and the first bad line is named."""
+def read_log(path: Path, norm: Norm | None = None) -> Run:
+    """A Cohen-style log as a run; every value is checked, and the first bad line is named."""
     header, lines = _lines(path)
     kind = "certify" if "radius" in header else "predict"
     rows: dict[int, Row] = {}
@@ -59,27 +61,39 @@ def read_log(path: Path) -> Record:
     if not rows:
         raise RunError(f"log {path} must hold at least one input; got a header only")
     ordered = tuple(rows[i] for i in sorted(rows))
-    return Record(path.name, "certify" if kind == "certify" else "predict", ordered, norm=_norm(path, header, lines))
+    claim = _claim(path, header, lines, norm)
+    return Run(
+        name=path.name, kind="certify" if kind == "certify" else "predict", rows=ordered, norm=claim.norm, claim=claim
+    )
 
 
-def write_cohen(record: Record, path: Path, full: bool = False) -> None:
-    """The record as Cohen's log; radii with three decimals rounded down, or with `full` in full precision."""
+def claim_columns(claim: Claim) -> dict[str, str]:
+    """What stands beside every radius, by column; what is unstated has none."""
+    said = {
+        "norm": claim.norm, "guarantee": claim.guarantee, "tested": claim.test_class,
+        "alpha": "unstated" if claim.alpha is None else repr(claim.alpha),
+        "asked": "unstated" if claim.radii is None else ",".join(map(repr, claim.radii)),
+    }  # fmt: skip
+    return {column: value for column, value in said.items() if value != "unstated"}
+
+
+def write_cohen(run: Run, path: Path, full: bool = False) -> None:
+    """The run as Cohen's log; radii with three decimals rounded down, or with `full` in full precision."""
     # A log that never said how long it took must not say 0 seconds now.
-    timed = all(row.seconds is not None for row in record.rows)
+    timed = all(row.seconds is not None for row in run.rows)
     columns: dict[str, Callable[[Row], object]] = {
         "idx": lambda row: row.index,
         "label": lambda row: row.label,
         "predict": lambda row: row.predicted,
     }
-    if record.kind == "certify":
+    if run.kind == "certify":
         columns["radius"] = lambda row: repr(row.radius) if full else rounded_down(row.radius, 3)
-        if record.norm != "l2":
-            columns["norm"] = lambda row: record.norm
     columns["correct"] = lambda row: int(row.correct)
     if timed:
         columns["time"] = lambda row: _clock(row.seconds or 0.0)
-    lines = ["\t".join(columns)]
-    lines += ["\t".join(str(cell(row)) for cell in columns.values()) for row in record.rows]
+    claim = claim_columns(run.claim) if run.kind == "certify" else {}
+    lines = ["\t".join([*columns, *claim])]
+    lines += ["\t".join([*(str(cell(row)) for cell in columns.values()), *claim.values()]) for row in run.rows]
     write_whole(path, ("\n".join(lines) + "\n").encode())
 
 
@@ -117,16 +131,36 @@ def _check_header(path: Path, header: list[str]) -> None:
         _refuse(path, 1, "name every column once", " ".join(header)[:60])
 
 
-def _norm(path: Path, header: list[str], lines: list[str]) -> Norm:
-    """Of the radii: l2, unless all lines say another."""
-    if "norm" not in header:
-        return "l2"
-    said = list(dict.fromkeys(line.split("\t")[header.index("norm")] for line in lines))
-    for norm in get_args(Norm):
-        if said == [norm]:
-            return cast(Norm, norm)
-    expected = f"one of {', '.join(get_args(Norm))}, the same in all lines"
-    raise RunError(f"norm of log {path} must be {expected}; got {', '.join(said)[:60]}")
+def _claim(path: Path, header: list[str], lines: list[str], norm: Norm | None) -> Claim:
+    """What the log says of its radii; `norm` where it does not name one."""
+    stated = _constant(path, header, lines, "norm", get_args(Norm))
+    if stated is not None and norm not in (None, stated):
+        raise OptionError(f"norm of log {path} must be the one it states, {stated}; got {norm}")
+    alpha, asked = (_constant(path, header, lines, column) for column in ("alpha", "asked"))
+    level = None if alpha is None else _share(alpha)
+    radii = None if asked is None else [_size(text) for text in asked.split(",")]
+    if (alpha is not None and level is None) or (radii is not None and None in radii):
+        raise RunError(f"alpha and asked of log {path} must be numbers; got {alpha}, {asked}")
+    return Claim(
+        norm=cast(Norm, stated) if stated else norm or "unstated",
+        guarantee=cast(Guarantee, _constant(path, header, lines, "guarantee", get_args(Guarantee)) or "unstated"),
+        test_class=cast(TestClass, _constant(path, header, lines, "tested", get_args(TestClass)) or "unstated"),
+        alpha=level,
+        radii=None if radii is None else tuple(radius for radius in radii if radius is not None),
+    )
+
+
+def _constant(
+    path: Path, header: list[str], lines: list[str], column: str, choices: tuple[str, ...] | None = None
+) -> str | None:
+    """What all lines say in this column; None where there is no such column."""
+    if column not in header:
+        return None
+    said = list(dict.fromkeys(line.split("\t")[header.index(column)] for line in lines))
+    if len(said) == 1 and (choices is None or said[0] in choices):
+        return said[0]
+    expected = f"{'one of ' + ', '.join(choices) if choices else 'one value'}, the same in all lines"
+    raise RunError(f"{column} of log {path} must be {expected}; got {', '.join(said)[:60]}")
 
 
 def _row(path: Path, number: int, cells: Mapping[str, str]) -> Row:

@@ -18,8 +18,8 @@ from smoothcert.contracts import ABSTAIN
 from smoothcert.data import Inputs
 from smoothcert.errors import unknown
 from smoothcert.memory import Memory
-from smoothcert.runs.rows import Keeper, Row, Settled
-from smoothcert.runs.store import Store
+from smoothcert.runs.run import BeforeMemory, MemoryRef, Row
+from smoothcert.runs.store import RunStore
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,21 +41,25 @@ class Remember:
             raise unknown("order of a memory pass", self.order, ORDERS)
 
     @property
-    def keeper(self) -> Keeper:
+    def reference(self) -> MemoryRef:
         regions = None if self.order is not None else len(self.memory)
-        return Keeper(self.memory.identity, self.place, self.order, regions)
+        return MemoryRef(self.memory.identity, self.place, self.order, regions)
 
     def answer(self, index: int, label: int, x: Tensor) -> Row | None:
         """The row of an input that needs no draws; None where draws have to tell."""
         found = self.memory.query(x)
         if found is None and not self.alone:
             return None
-        settled = Settled(ABSTAIN, 0.0, None, found.number if found else None, False, len(self.memory))
+        settled = BeforeMemory(ABSTAIN, 0.0, None, found.number if found else None, False, len(self.memory))
         predicted, radius = (found.label, found.radius) if found else (ABSTAIN, 0.0)
         return Row(index, label, predicted, radius, draws=0, settled=settled)
 
     def settle(
-        self, store: Store, inputs: Inputs, seed: int, advance: Callable[[int, int], None] = lambda done, inputs: None
+        self,
+        store: RunStore,
+        inputs: Inputs,
+        seed: int,
+        advance: Callable[[int, int], None] = lambda done, inputs: None,
     ) -> None:
         """Offer every certificate of a run whose draws are done, but for those that were settled earlier."""
         places = {index: position for position, index in enumerate(inputs.indices.tolist())}
@@ -64,7 +68,7 @@ class Remember:
             if row.settled is not None:
                 continue
             found = self.memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius)
-            settled = Settled(row.predicted, row.radius, found.conflict, found.by, found.stored, found.seen)
+            settled = BeforeMemory(row.predicted, row.radius, found.conflict, found.by, found.stored, found.seen)
             store.settle(replace(row, predicted=found.label, radius=found.radius, settled=settled))
 
 

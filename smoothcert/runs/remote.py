@@ -18,8 +18,8 @@ from smoothcert.contracts import Job, Source
 from smoothcert.engine.local import Local
 from smoothcert.engine.ray import Cluster, Item, Ray, Workbench
 from smoothcert.errors import ModelError, SmoothcertError
-from smoothcert.recipe import Recipe, build, build_procedure, versions
 from smoothcert.runs.certify import jobs, prepared_by
+from smoothcert.spec import Recipe, versions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,26 +52,25 @@ class Station:
         except SmoothcertError as error:
             raise type(error)(f"on {socket.gethostname()}: {error}") from error
         notes = [*([prepared.note] if prepared.note else []), *self._other_versions()]
-        question = self.recipe.question
-        procedure = build_procedure(question)
-        source = Source(prepared.classifier, build("noise", question.noise))
-        prepare = prepared_by(question, torch.tensor(self.example), prepared.classifier)
+        spec = self.recipe.spec
+        source = Source(prepared.classifier, spec.noise)
+        prepare = prepared_by(spec, torch.tensor(self.example), prepared.classifier)
 
         def made(items: Sequence[Item]) -> Iterator[Job]:
             # A copy: what Ray hands over is read-only, and torch warns of that.
             given = [(index, torch.tensor(x), truth) for index, x, truth in items]
-            return jobs(procedure, source, given, prepare, question.seed)
+            return jobs(spec.procedure, source, given, prepare, spec.seed)
 
-        engine = Local(self.recipe.means.batch, question.seed, advance, prepared.workers, notes)
+        engine = Local(self.recipe.means.batch, spec.seed, advance, prepared.workers, notes)
         return Workbench(engine, made)
 
     def _load(self) -> Ready:
         import torch
 
-        question, engine = self.recipe.question, self.recipe.means.engine
-        loaded = load(question.model)
-        if digest(question.model).hex != question.model_digest:
-            raise ModelError(f"model {question.model} must be the driver's; its hash differs")
+        spec, engine = self.recipe.spec, self.recipe.means.engine
+        loaded = load(spec.model)
+        if digest(spec.model).hex != spec.model_digest:
+            raise ModelError(f"model {spec.model} must be the driver's; its hash differs")
         # The driver has chosen the engine: two of them may differ in the last bits of a score.
         chosen = "auto" if engine == "callable" else engine
         return ready(loaded, torch.tensor(self.example), chosen, self.threads)

@@ -1,41 +1,50 @@
 """A run on disk: RUN/recipe.toml says what was asked, RUN/certificates.sqlite holds one row an input.
 
 Rows are written as they come, in transactions that survive a kill (WAL, synchronous FULL). A run belongs to one writer
-at a time, and to one question for ever.
+at a time, and to one question for ever. Answers are JSON that leaves out what got no votes; the tables of
+noise levels, of a memory, and of what that memory answered may be empty.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from smoothcert.contracts import Norm
+from smoothcert.contracts import Answer
 from smoothcert.errors import OutputError, RunError
 from smoothcert.files import writing
-from smoothcert.recipe import Question, Recipe, build
-from smoothcert.runs import _packed, later
-from smoothcert.runs.rows import Keeper, Record, Row
+from smoothcert.runs.run import BeforeMemory, MemoryRef, Row, Run, claim_of
+from smoothcert.spec import Recipe, Spec
 
 MODEL = "model"  # the folder of a run's composition, where it was made for that run
 APPLICATION = 0x63657274  # "cert": marks the database as ours
-COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "answers")
+COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "answers", "attempt")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS certificates (
     idx INTEGER PRIMARY KEY, label INTEGER NOT NULL, predicted INTEGER NOT NULL, radius REAL NOT NULL,
-    draws INTEGER NOT NULL, seconds REAL, clean INTEGER, low REAL, answers TEXT NOT NULL
+    draws INTEGER NOT NULL, seconds REAL, clean INTEGER, low REAL, answers TEXT NOT NULL, attempt INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS levels (idx INTEGER PRIMARY KEY, sigma REAL NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS memory (identity TEXT NOT NULL, place TEXT NOT NULL, sequence TEXT, regions INTEGER) STRICT;
+CREATE TABLE IF NOT EXISTS settlements (
+    idx INTEGER PRIMARY KEY, predicted INTEGER NOT NULL, radius REAL NOT NULL,
+    conflict TEXT, by INTEGER, stored INTEGER NOT NULL, seen INTEGER NOT NULL
+) STRICT;
 """
 PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
+MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 
 
-class Store:
+class RunStore:
     """A run opened for writing. Use as a context; leaving it commits what is there, whatever happened."""
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
@@ -57,8 +66,11 @@ class Store:
             ) from error
         recipe_path = self.folder / "recipe.toml"
         if recipe_path.exists():
-            _refuse_other_question(self.folder, Recipe.read(recipe_path).question, self.recipe.question)
-        self._connection = _connect(self.folder / "certificates.sqlite", self.recipe.question.fingerprint)
+            _refuse_other_question(self.folder, Recipe.read(recipe_path).spec, self.recipe.spec)
+        self._connection = _connect(self.folder / "certificates.sqlite", self.recipe.spec.fingerprint)
+        with _database_errors(self.folder):
+            (last,) = self._connection.execute("SELECT max(attempt) FROM certificates").fetchone()
+        self._attempt = 0 if last is None else last + 1
         self.recipe.write(recipe_path)
         return self
 
@@ -77,39 +89,63 @@ class Store:
 
     def add(self, row: Row) -> None:
         """Keep a row; it is on the disk after PATIENCE at the latest."""
-        self._waiting.append(row)
+        self._waiting.append(replace(row, attempt=self._attempt))
         if time.monotonic() - self._committed > PATIENCE:
             self.commit()
 
     def commit(self) -> None:
-        marks = ", ".join("?" * len(COLUMNS))
+        levels = [(row.index, row.sigma) for row in self._waiting if row.sigma is not None]
         with _database_errors(self.folder), self._connection:
-            self._connection.executemany(
-                f"INSERT INTO certificates VALUES ({marks})", map(_packed.values, self._waiting)
-            )
-            later.write_levels(self._connection, self._waiting)
-            later.write_settlements(self._connection, self._waiting)
+            marks = ", ".join("?" * len(COLUMNS))
+            rows = map(row_values, self._waiting)
+            self._connection.executemany(f"INSERT INTO certificates VALUES ({marks})", rows)
+            self._connection.executemany("INSERT INTO levels VALUES (?, ?)", levels)
+            self._settle(self._waiting)
         self._waiting.clear()
         self._committed = time.monotonic()
 
-    def belong(self, keeper: Keeper | None) -> None:
-        """The memory that answers for this run, or none; refused if it is not the run's."""
-        with _database_errors(self.folder), self._connection:
-            later.claim(self._connection, self.folder, keeper)
+    def belong(self, memory: MemoryRef | None) -> None:
+        """The memory that answers for this run, or none; refused if it is not the run's.
+
+        A run is given to a memory for ever. One that has rows already may still be given to a memory that admits them.
+        """
+        with _database_errors(self.folder), self._connection as connection:
+            stored = _memory(connection)
+            if stored is None and memory is not None:
+                if memory.frozen and self.done():
+                    raise RunError(
+                        f"{self.folder} must be new if a memory is to answer first; it holds rows. Choose another --out"
+                    )
+                connection.execute("INSERT INTO memory VALUES (?, ?, ?, ?)", memory)
+            elif stored is not None and memory is None:
+                raise RunError(
+                    f"{self.folder} is a run with a memory, {stored.place}: give it as --memory, or "
+                    "choose another --out"
+                )
+            elif stored is not None and memory is not None:
+                if not stored.same(memory):
+                    raise RunError(
+                        f"{self.folder} is a run with {_words(stored)}; got {_words(memory)}. Choose another --out"
+                    )
+                connection.execute("UPDATE memory SET place = ?", (memory.place,))
 
     def rows(self) -> list[Row]:
         """All that is stored, by index."""
         self.commit()
-        return _rows(self._connection, later.read(self._connection))
+        return _rows(self._connection)
 
     def settle(self, row: Row) -> None:
         """What a memory answered for a row that is stored already; on the disk when this returns."""
         with _database_errors(self.folder), self._connection:
-            later.write_settlements(self._connection, [row])
+            self._settle([row])
+
+    def _settle(self, rows: list[Row]) -> None:
+        values = [(row.index, row.predicted, row.radius, *row.settled[2:]) for row in rows if row.settled is not None]
+        self._connection.executemany("INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
-def read(folder: Path) -> Record:
-    """A run as a value: recipe and rows by index."""
+def read(folder: Path) -> Run:
+    """A run as a value: what was asked, and its rows by index."""
     recipe = Recipe.read(folder / "recipe.toml")
     path = folder / "certificates.sqlite"
     if not path.is_file():
@@ -117,31 +153,92 @@ def read(folder: Path) -> Record:
     with _database_errors(folder, reading=True), contextlib.closing(_open_to_read(path)) as connection:
         _refuse_foreign(path, connection)
         (fingerprint,) = connection.execute("SELECT fingerprint FROM run").fetchone() or ("",)
-        more = later.read(connection)
-        rows = _rows(connection, more)
-    if fingerprint != recipe.question.fingerprint:
+        memory, rows = _memory(connection), _rows(connection)
+    spec = recipe.spec
+    if fingerprint != spec.fingerprint:
         raise RunError(f"recipe.toml of {folder} must be the one its rows were made with; it has been changed")
-    norm: Norm = build("noise", recipe.question.noise).norm
-    kind: Literal["certify", "predict"] = (
-        "predict" if str(recipe.question.procedure["name"]).endswith("predict") else "certify"
-    )
-    settings = {"question": _table(recipe.question), "means": _table(recipe.means)}
-    if more.keeper is not None:
-        settings["memory"] = {key: value for key, value in more.keeper._asdict().items() if value is not None}
-        if more.keeper.order is not None and more.settlements:
-            rows = [row for row in rows if row.settled is not None]  # the memory has not come to the others yet
-    return Record(folder.name, kind, tuple(rows), settings, recipe.question.inputs, norm)
+    answered = any(row.settled is not None for row in rows)
+    if memory is not None and not memory.frozen and answered:
+        rows = [row for row in rows if row.settled is not None]  # the memory has not come to the others yet
+    settings: dict[str, Any] = {"question": spec.tables(), "means": recipe.means.tables()}
+    if memory is not None:
+        settings["memory"] = {key: value for key, value in memory._asdict().items() if value is not None}
+    return Run(
+        name=folder.name, kind="predict" if spec.kind == "predict" else "certify", rows=tuple(rows), inputs=spec.inputs,
+        norm=spec.norm, claim=claim_of(spec, memory, answered), folder=folder, spec=spec, means=recipe.means,
+        memory=memory, settings=settings,
+    )  # fmt: skip
 
 
-def _rows(connection: sqlite3.Connection, more: later.Later) -> list[Row]:
-    found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx").fetchall()
-    return [more.on(_packed.row_of(values)) for values in found]
+def row_values(row: Row) -> tuple[Any, ...]:
+    """A row's columns, in the order of the table's."""
+    answers = [
+        [purpose, draws, len(counts[0]), [_sparse(column) for column in counts]]
+        for purpose, draws, counts in row.answers
+    ]
+    row = row.smoothed
+    return (
+        row.index, row.label, row.predicted, row.radius, row.draws, row.seconds, row.clean, row.low,
+        json.dumps(answers, separators=(",", ":")), row.attempt,
+    )  # fmt: skip
 
 
-def _table(value: Any) -> dict[str, Any]:
-    import dataclasses
+def _rows(connection: sqlite3.Connection) -> list[Row]:
+    """Every row with its own noise level, and with what a memory answered for it."""
+    levels = dict(connection.execute("SELECT idx, sigma FROM levels"))
+    settlements = {values[0]: values[1:] for values in connection.execute("SELECT * FROM settlements")}
+    rows = []
+    for values in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx").fetchall():
+        row = replace(_row_of(values), sigma=levels.get(values[0]))
+        if row.index in settlements:
+            predicted, radius, conflict, by, stored, seen = settlements[row.index]
+            before = BeforeMemory(row.predicted, row.radius, conflict, by, bool(stored), seen)
+            row = replace(row, predicted=predicted, radius=radius, settled=before)
+        rows.append(row)
+    return rows
 
-    return {key: item for key, item in dataclasses.asdict(value).items() if item is not None}
+
+def _row_of(values: tuple[Any, ...]) -> Row:
+    """The row that such columns are."""
+    index, label, predicted, radius, draws, seconds, clean, low, stored, attempt = values
+    try:
+        answers = tuple(
+            Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
+            for purpose, draws, outcomes, columns in json.loads(stored)
+        )
+    except (ValueError, TypeError, IndexError) as error:
+        raise RunError(f"answers of input {index} must be readable; they are damaged ({error})") from error
+    return Row(index, label, predicted, radius, draws, seconds, clean, low, answers, attempt=attempt)
+
+
+def _sparse(column: tuple[int, ...]) -> list[Any]:
+    """Pairs of outcome and votes; of a histogram its first outcome, then all votes to the last one that has any."""
+    pairs = [[i, votes] for i, votes in enumerate(column) if votes]
+    if len(pairs) < MANY or pairs[-1][0] - pairs[0][0] >= 2 * len(pairs):
+        return pairs
+    return [pairs[0][0], *column[pairs[0][0] : pairs[-1][0] + 1]]
+
+
+def _dense(stored: list[Any], outcomes: int) -> tuple[int, ...]:
+    counts = [0] * outcomes
+    if stored and isinstance(stored[0], int):
+        counts[stored[0] : stored[0] + len(stored) - 1] = stored[1:]
+        if len(counts) > outcomes:
+            raise IndexError("a histogram is too long")
+        return tuple(counts)
+    for outcome, votes in stored:
+        counts[outcome] = votes
+    return tuple(counts)
+
+
+def _memory(connection: sqlite3.Connection) -> MemoryRef | None:
+    values = connection.execute("SELECT identity, place, sequence, regions FROM memory").fetchone()
+    return None if values is None else MemoryRef(*values)
+
+
+def _words(memory: MemoryRef) -> str:
+    how = f"frozen at {memory.regions} regions" if memory.frozen else f"order {memory.order}"
+    return f"memory {memory.place} ({memory.identity[:8]}, {how})"
 
 
 def _connect(path: Path, fingerprint: str) -> sqlite3.Connection:
@@ -154,7 +251,7 @@ def _connect(path: Path, fingerprint: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=FULL")
         with connection:
             connection.execute(f"PRAGMA application_id={APPLICATION}")
-            for statement in (SCHEMA + later.SCHEMA).split(";"):
+            for statement in SCHEMA.split(";"):
                 connection.execute(statement)
             if connection.execute("SELECT count(*) FROM run").fetchone() == (0,):
                 connection.execute("INSERT INTO run VALUES (?)", (fingerprint,))
@@ -163,12 +260,13 @@ def _connect(path: Path, fingerprint: str) -> sqlite3.Connection:
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
     """Without write access a WAL database still opens, as an immutable file."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    connection = sqlite3.connect(address, uri=True)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         connection.close()
-        connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+        connection = sqlite3.connect(f"{address}&immutable=1", uri=True)
     return connection
 
 
@@ -194,7 +292,7 @@ def refuse_strangers(folder: Path) -> None:
             raise RunError(f"{folder} must be a run or a new folder; it holds other things, such as {others[0]}")
 
 
-def _refuse_other_question(folder: Path, stored: Question, asked: Question) -> None:
+def _refuse_other_question(folder: Path, stored: Spec, asked: Spec) -> None:
     if stored.fingerprint != asked.fingerprint:
         differences = "; ".join(stored.differences(asked))
         raise RunError(f"{folder} answers another question ({differences}); choose another --out")

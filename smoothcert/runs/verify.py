@@ -9,24 +9,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from smoothcert.classifiers import bundle
 from smoothcert.contracts import Answer, Certificate, Classifier, Draw, Source, Stream, input_key
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
 from smoothcert.noise import at_level
-from smoothcert.recipe import Question, Recipe, build, build_procedure
-from smoothcert.runs.replay import replay
-from smoothcert.runs.rows import UNCOUNTED, Record, Row
-from smoothcert.runs.store import read
+from smoothcert.runs.run import UNCOUNTED, Row, Run
+from smoothcert.runs.store import MODEL
 from smoothcert.runs.verify_memory import replay_memory
+from smoothcert.spec import Spec, procedure_name
 
 ROWS = 64
 # By this share of the largest, scores may move when the arithmetic's order changes.
 CLOSE = 5e-5
+MOST_SEAMS = 16  # continuations of a run that are drawn from, at the most
 
 
 @dataclass
@@ -42,47 +42,67 @@ class Findings:
 
 
 def verify(
-    folder: Path,
+    run: Run,
     inputs: Inputs,
     classifier: Classifier,
     redraw: int = 3,
-    seed: int = 0,
+    seed: int | None = None,
     advance: Callable[[int, int], None] = lambda done, total: None,
     memory: str | None = None,
 ) -> Findings:
-    """Every row recomputed, `redraw` rows drawn again; findings instead of exceptions. `memory`: where it is now."""
-    record = read(folder)
-    question = Recipe.read(folder / "recipe.toml").question
-    findings = Findings()
-    procedure, source = build_procedure(question), Source(classifier, build("noise", question.noise))
+    """Every row recomputed, at least `redraw` rows drawn again; findings instead of exceptions.
+
+    `seed` chooses which rows are drawn again; None: nobody can foresee them. `memory`: where it is now.
+    """
+    spec, findings = run.asked, Findings()
+    source = Source(classifier, spec.noise)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
-    dim = int(np.prod(inputs.shape))
-    for row in record.rows:
+    for row in run.rows:
         if labels.get(row.index) != row.label:
             findings.problems.append(f"input {row.index}: label {row.label} is not the data's {labels.get(row.index)}")
-    drawn = [row.smoothed for row in record.rows if not _recalled(row, record)]
+    drawn = [row.smoothed for row in run.rows if not _recalled(row, run)]
     findings.rows = len(drawn)
     for row in drawn:
-        own = source_of(row, source)
-        findings.problems += [f"input {row.index}: {problem}" for problem in recompute(row, procedure, own, dim)]
-    if "memory" in record.settings:
-        findings.settled = sum(row.settled is not None for row in record.rows)
-        findings.problems += replay_memory(record, inputs, memory, question.seed)
+        problems = recompute(row, spec.procedure, source_of(row, source), spec.dim)
+        findings.problems += [f"input {row.index}: {problem}" for problem in problems]
+    if run.memory is not None:
+        findings.settled = sum(row.settled is not None for row in run.rows)
+        findings.problems += replay_memory(run, run.memory, inputs, memory, spec.seed)
     elif memory is not None:
-        raise RunError(f"{folder} must be a run with a memory if one is given; got {memory} and a run without")
-    known = [row for row in drawn if row.index in labels]
-    sample = random.Random(seed).sample(known, min(redraw, len(known)))
+        raise RunError(f"{run.name} must be a run with a memory if one is given; got {memory} and a run without")
+    sample = spread_out([row for row in drawn if row.index in labels], redraw, seed)
     total = sum(row.draws or 0 for row in sample)
     for row in sample:
         x = inputs.tensor(inputs.indices.tolist().index(row.index))
         own = source_of(row, source)
-        draw_again(row, x, procedure, own, question.seed, findings, lambda: advance(findings.votes, total))
+        draw_again(row, x, spec.procedure, own, spec.seed, findings, lambda: advance(findings.votes, total))
     return findings
 
 
-def _recalled(row: Row, record: Record) -> bool:
+def spread_out(rows: Sequence[Row], number: int, seed: int | None) -> list[Row]:
+    """So many rows from all over a run, one at random from each stretch, and one at least of every continuation.
+
+    Whatever changed between a run's beginning and its end (the model behind a name, above all) meets a draw.
+    """
+    if number == 0 or not rows:
+        return []
+    rng = random.SystemRandom() if seed is None else random.Random(seed)
+    attempts: dict[int, list[Row]] = {}
+    for row in rows:
+        attempts.setdefault(row.attempt, []).append(row)
+    most = sorted(attempts)[:: max(1, -(-len(attempts) // MOST_SEAMS))]
+    chosen = {row.index: row for row in (rng.choice(attempts[attempt]) for attempt in most)}
+    left = [row for row in rows if row.index not in chosen]
+    more = min(max(0, number - len(chosen)), len(left))
+    for place in range(more):
+        row = rng.choice(left[place * len(left) // more : (place + 1) * len(left) // more])
+        chosen[row.index] = row
+    return [chosen[index] for index in sorted(chosen)]
+
+
+def _recalled(row: Row, run: Run) -> bool:
     """Whether a memory that no longer changes answered instead of draws; the replay of the memory holds it to that."""
-    return row.settled is not None and "regions" in record.settings.get("memory", {})
+    return row.settled is not None and run.memory is not None and run.memory.frozen
 
 
 def source_of(row: Row, source: Source) -> Source:
@@ -186,13 +206,55 @@ def _count_again(
     return counts, close
 
 
-def check_files(question: Question, inputs: Inputs, model_digest: str) -> list[str]:
+def check_files(spec: Spec, inputs: Inputs, model_digest: str) -> list[str]:
     """Whether model and data are still what the run was made with."""
     problems: Sequence[tuple[bool, str]] = [
         (
-            model_digest == question.model_digest,
-            f"model {question.model} is not the one that was certified (its hash differs)",
+            model_digest == spec.model_digest,
+            f"model {spec.model} is not the one that was certified (its hash differs)",
         ),
-        (inputs.digest == question.data_digest, f"data {question.data} is not what was certified (its hash differs)"),
+        (inputs.digest == spec.data_digest, f"data {spec.data.spec} is not what was certified (its hash differs)"),
     ]
     return [problem for fine, problem in problems if not fine]
+
+
+class AskedDraw(NamedTuple):
+    """What the procedure asked, and what the row says it was answered."""
+
+    draw: Draw
+    answer: Answer
+
+
+def replay(row: Row, procedure: Any, source: Source, dim: int) -> tuple[Certificate, list[AskedDraw]]:
+    """The certificate that the stored answers give; RunError where they are not those that the procedure asks for."""
+    answers, asked = [answer for answer in row.answers if answer.purpose != "clean"], list[AskedDraw]()
+    steps = procedure(source, dim, row.label)
+    draw: Draw = next(steps)
+    for answer in answers:
+        if (draw.purpose, draw.draws) != (answer.purpose, answer.draws):
+            raise RunError(f"{answer.draws} {answer.purpose} draws are stored where {draw.draws} {draw.purpose} belong")
+        asked.append(AskedDraw(draw, answer))
+        try:
+            draw = steps.send(np.array(answer.counts, dtype=np.int64))
+        except StopIteration as end:
+            return end.value, asked
+    raise RunError(f"answers end where {draw.draws} {draw.purpose} draws should follow")
+
+
+class Replayed(NamedTuple):
+    """A run of a composition: its networks' roles and noises, and each row with its certificate in all its parts."""
+
+    bundle: bundle.Bundle
+    described: bundle.Description
+    rows: list[tuple[Row, Certificate]]
+
+
+def composition(run: Run, kind: str) -> Replayed:
+    """Every row of a run of this kind of composition, from its counts; no network is asked."""
+    spec = run.asked
+    if procedure_name(spec.procedure) != kind or run.folder is None:
+        got = procedure_name(spec.procedure)
+        raise RunError(f"run {run.name} must be one of smoothcert {kind} certify; got {got}")
+    networks, described = bundle.outline(run.folder / MODEL), bundle.read(run.folder / MODEL)
+    source = Source(networks, spec.noise)
+    return Replayed(networks, described, [(row, replay(row, spec.procedure, source, spec.dim)[0]) for row in run.rows])

@@ -23,7 +23,7 @@ from smoothcert.contracts import ABSTAIN, Norm
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
 from smoothcert.runs.remember import ordered
-from smoothcert.runs.rows import Keeper, Record, Row
+from smoothcert.runs.run import MemoryRef, Row, Run
 
 RELATIVE = 1e-9  # far above the margins of the memory, far below what matters
 CHUNK = 1024  # regions, and inputs, held at a time
@@ -48,18 +48,17 @@ class Answer(NamedTuple):
     conflict: str | None
 
 
-def replay_memory(record: Record, inputs: Inputs, place: str | None, seed: int) -> list[str]:
+def replay_memory(run: Run, memory: MemoryRef, inputs: Inputs, place: str | None, seed: int) -> list[str]:
     """Every row that the memory of a run answered or was asked about; what is not as it should be, a line each."""
-    keeper = Keeper(**{"order": None, "regions": None, **record.settings["memory"]})
     places = {index: position for position, index in enumerate(inputs.indices.tolist())}
-    rows = [row for row in record.rows if row.index in places]
-    problems = _out_of_order(rows, keeper, seed)
-    with _opened(Path(place or keeper.place), keeper) as base:
+    rows = [row for row in run.rows if row.index in places]
+    problems = _out_of_order(rows, memory, seed)
+    with _opened(Path(place or memory.place), memory) as base:
         for first in range(0, len(rows), CHUNK):
             some = rows[first : first + CHUNK]
             x = inputs.tensors(np.array([places[row.index] for row in some])).numpy().reshape(len(some), -1)
-            for row, near in zip(some, _near(base, some, x.astype(np.float64), record.norm), strict=True):
-                problems += [f"input {row.index}: {problem}" for problem in _check(row, near, keeper)]
+            for row, near in zip(some, _near(base, some, x.astype(np.float64), run.asked.norm), strict=True):
+                problems += [f"input {row.index}: {problem}" for problem in _check(row, near, memory)]
     return problems
 
 
@@ -81,10 +80,10 @@ def rule(label: int, radius: float, near: Sequence[Near], homes: Sequence[Near])
     return Answer(label, found, "shrunk" if found < radius else None)
 
 
-def _check(row: Row, near: Sequence[Near], keeper: Keeper) -> list[str]:
+def _check(row: Row, near: Sequence[Near], memory: MemoryRef) -> list[str]:
     """One row against the regions of its time, and its promise against those of now."""
     if row.settled is None:  # drawn, because the memory had no answer
-        there = [ball for ball in near if ball.number <= (keeper.regions or 0)]
+        there = [ball for ball in near if ball.number <= (memory.regions or 0)]
         outside = any(answer.label == ABSTAIN for answer in rules(ABSTAIN, 0.0, there))
         return [] if outside else ["it was drawn, though it lies in a region"]
     settled = row.settled
@@ -95,8 +94,8 @@ def _check(row: Row, near: Sequence[Near], keeper: Keeper) -> list[str]:
     if not any(_agree(said, answer, settled.radius, earlier) for answer in answers):
         expected = ", ".join(map(str, answers[0]))
         problems.append(f"the memory's rule gives {expected}; the row says {', '.join(map(str, said))}")
-    if keeper.order is None and (row.draws, *settled) != (0, ABSTAIN, 0.0, None, settled.by, False, keeper.regions):
-        problems.append(f"it must be answered from {keeper.regions} regions that no longer change, without a draw")
+    if memory.order is None and (row.draws, *settled) != (0, ABSTAIN, 0.0, None, settled.by, False, memory.regions):
+        problems.append(f"it must be answered from {memory.regions} regions that no longer change, without a draw")
     held = [ball for ball in near if ball.number <= settled.seen + settled.stored and ball.label == row.predicted]
     if row.radius > 0 and not any(ball.distance + row.radius <= ball.radius for ball in held):
         problems.append(f"no region holds the ball of radius {row.radius!r} around it")
@@ -123,25 +122,25 @@ def _own(ball: Near, row: Row) -> bool:
     )
 
 
-def _out_of_order(rows: Sequence[Row], keeper: Keeper, seed: int) -> list[str]:
+def _out_of_order(rows: Sequence[Row], memory: MemoryRef, seed: int) -> list[str]:
     """A later offer sees no fewer regions."""
-    if keeper.order is None:
+    if memory.order is None:
         return []
-    seen = [(row.index, row.settled.seen) for row in ordered(rows, keeper.order, seed) if row.settled is not None]
+    seen = [(row.index, row.settled.seen) for row in ordered(rows, memory.order, seed) if row.settled is not None]
     wrong = [later[0] for earlier, later in pairwise(seen) if later[1] < earlier[1]]
-    return [f"input {index}: the memory must be asked in the order {keeper.order}" for index in wrong]
+    return [f"input {index}: the memory must be asked in the order {memory.order}" for index in wrong]
 
 
 @contextlib.contextmanager
-def _opened(path: Path, keeper: Keeper) -> Iterator[sqlite3.Connection]:
+def _opened(path: Path, memory: MemoryRef) -> Iterator[sqlite3.Connection]:
     """The memory's file, to be read; refused if it is another one, or damaged."""
     if not path.is_file():
         raise RunError(f"memory of the run must be at {path}; there is no such file (--memory says where it is now)")
     with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
         try:
             (identity,) = base.execute("SELECT identity FROM memory").fetchone()
-            if identity != keeper.identity:
-                raise RunError(f"{path} must be the memory that answered, {keeper.identity[:8]}; got another one")
+            if identity != memory.identity:
+                raise RunError(f"{path} must be the memory that answered, {memory.identity[:8]}; got another one")
             yield base
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
             raise RunError(f"{path} must be a whole memory of smoothcert; got: {error}") from error

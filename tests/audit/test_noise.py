@@ -13,7 +13,7 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.noise.splitting import Splitting
 from smoothcert.noise.uniform import Uniform
-from smoothcert.runs.rows import Row
+from smoothcert.runs.run import Row
 
 NOISES = [
     Gaussian(0.25),

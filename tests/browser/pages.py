@@ -17,7 +17,7 @@ from smoothcert.data import load
 from smoothcert.report._family import Family
 from smoothcert.report.ensemble import compare
 from smoothcert.report.html import page, save
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 MANY = 10_000
 DRAWS = 1000

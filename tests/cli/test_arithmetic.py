@@ -7,10 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from smoothcert.catalog import describe
 from smoothcert.cli.main import run
 from smoothcert.norms import within
-from smoothcert.recipe import Recipe
 from smoothcert.runs.store import read
+from smoothcert.spec import Recipe
 
 SHORT = ["--n", "500", "--sigma", "0.25"]
 EXACT, FLOAT = {"name": "gaussian_grid", "sigma": 0.25, "grid": 255}, {"name": "gaussian", "sigma": 0.25}
@@ -32,7 +33,7 @@ def call(data, out, *options, command="certify"):
 
 
 def noise(out):
-    return Recipe.read(out / "recipe.toml").question.noise
+    return describe(Recipe.read(out / "recipe.toml").spec.noise)
 
 
 @pytest.mark.parametrize("command", ["certify", "predict"])

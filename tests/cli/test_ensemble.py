@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +12,11 @@ import torch
 
 from smoothcert.classifiers import digest, ensemble, load, ready
 from smoothcert.cli.main import run
+from smoothcert.data import Subset
 from smoothcert.data import load as load_data
-from smoothcert.recipe import Recipe
 from smoothcert.runs.certify import Watcher, carry_out
 from smoothcert.runs.store import read
+from smoothcert.spec import Recipe
 
 LINES = ["lines:a", "lines:b", "lines:c"]
 
@@ -83,21 +82,6 @@ def test_a_run_from_another_start_is_another_question(place, capsys):
     assert run(["verify", "other"]) == 0
 
 
-def test_start_zero_keeps_the_hash_of_earlier_recipes(place):
-    recipe, _ = small_run.recipe_for(place / "data.npz")
-    before = {
-        k: v
-        for k, v in dataclasses.asdict(recipe.question).items()
-        if k not in ("model", "data", "start", "preparation")
-    }
-    assert recipe.question.fingerprint == hashlib.sha256(json.dumps(before, sort_keys=True).encode()).hexdigest()
-    assert dataclasses.replace(recipe.question, start=1).fingerprint != recipe.question.fingerprint
-    recipe.write(place / "recipe.toml")
-    text = (place / "recipe.toml").read_text().replace("start = 0\n", "")
-    (place / "recipe.toml").write_text(text)
-    assert Recipe.read(place / "recipe.toml").question == recipe.question
-
-
 class StopError(Exception):
     """Ends a run in the middle."""
 
@@ -108,10 +92,10 @@ def test_resumed_by_the_rows_and_the_count(place):
 
     def carry(folder, watcher=None):
         recipe, _ = small_run.recipe_for(place / "data.npz", n=300)
-        settings = {"model": "ens", "model_digest": digest("ens").hex, "skip": 20}
-        question = dataclasses.replace(recipe.question, **settings, data_digest=inputs.digest, inputs=len(inputs))
+        settings = {"model": "ens", "model_digest": digest("ens").hex, "data": Subset("data.npz", skip=20)}
+        question = dataclasses.replace(recipe.spec, **settings, data_digest=inputs.digest, inputs=len(inputs))
         classifier = ready(load("ens"), inputs.tensor(0)).classifier
-        carry_out(dataclasses.replace(recipe, question=question), place / folder, inputs, classifier, watcher)
+        carry_out(dataclasses.replace(recipe, spec=question), place / folder, inputs, classifier, watcher)
         return read(place / folder)
 
     def stop(draws, seen=[]):  # noqa: B006

@@ -11,7 +11,7 @@ import pytest
 
 from smoothcert import zoo
 from smoothcert.cli.main import run
-from smoothcert.recipe import Recipe
+from smoothcert.spec import Recipe
 
 NAMES = list(zoo.networks())
 
@@ -74,7 +74,7 @@ def test_a_zoo_name_is_certified_and_verified(smoothcert, tmp_path):
     np.savez(tmp_path / "few.npz", x=rng.random((3, 3, 32, 32), dtype=np.float32), y=np.array([0, 1, 2]))
     options = ["--data", "few.npz", "--sigma", "0.25", "--n", "50", "--threads", "1", "--out", "run"]
     assert smoothcert("certify", NAMES[0], *options)[0] == 0
-    assert Recipe.read(tmp_path / "run" / "recipe.toml").question.model == NAMES[0]
+    assert Recipe.read(tmp_path / "run" / "recipe.toml").spec.model == NAMES[0]
     code, out, _ = smoothcert("verify", "run")
     assert code == 0 and "all as recorded" in out
 

@@ -80,8 +80,8 @@ def slow(tmp_path, monkeypatch):
 def make(folder, run, model, cluster=None, watcher=None, data="data.npz"):
     recipe, inputs = small_run.recipe_for(folder / data, n=DRAWS)
     classifier = load(model)
-    question = dataclasses.replace(recipe.question, model=model, model_digest=digest(model).hex)
-    carry_out(dataclasses.replace(recipe, question=question), folder / run, inputs, classifier, watcher, cluster)
+    question = dataclasses.replace(recipe.spec, model=model, model_digest=digest(model).hex)
+    carry_out(dataclasses.replace(recipe, spec=question), folder / run, inputs, classifier, watcher, cluster)
     return [dataclasses.replace(row, seconds=None) for row in read(folder / run).rows]
 
 
@@ -193,10 +193,10 @@ def test_an_input_that_kills_every_worker_is_named(tmp_path, slow, cluster, monk
 
 def test_a_worker_refuses_another_model(tmp_path, slow, cluster):
     recipe, inputs = small_run.recipe_for(tmp_path / "data.npz")
-    question = dataclasses.replace(recipe.question, model_digest="another")
+    question = dataclasses.replace(recipe.spec, model_digest="another")
     with pytest.raises(ModelError, match=r"^on .*: model linear:score must be the driver's; its hash differs$"):
         carry_out(
-            dataclasses.replace(recipe, question=question),
+            dataclasses.replace(recipe, spec=question),
             tmp_path / "run",
             inputs,
             load("linear:score"),

@@ -19,9 +19,9 @@ def composition(name="a", core=(0, 0, 1, 1)):
     certified = Verdicts(np.array([0, 0, 0, ABSTAIN]), np.array([1.0, 0.5, 0.5, 0.0]), np.array([0, 0, 0, ABSTAIN]))
     label = np.array([[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
     selection = Verdicts(label, np.full((3, 4), 2.0), label)
-    settings = {"norm": "l2", "n": 100, "look": 100, "alpha": 0.01}
+    settings = {"n": 100, "look": 100, "alpha": 0.01}
     thetas = np.array([0.0, 0.5, 1.0])
-    return Parts(name, np.arange(4), LABELS, certified, selection, thetas, np.array(core), None, None, settings)
+    return Parts(name, np.arange(4), LABELS, certified, selection, thetas, np.array(core), None, None, settings, "l2")
 
 
 def alone(name, natural, radii):

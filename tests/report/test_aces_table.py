@@ -26,7 +26,7 @@ def parts():
     settings = {"norm": "l2", "look": 10_000, "alpha": 0.001}
     thetas = np.array([0.0, 0.4, 1.0])
     plain = certified._replace(radius=certified.radius * 1.1)
-    return Parts("aces", np.arange(4), LABELS, certified, selection, thetas, CORE, None, plain, settings)
+    return Parts("aces", np.arange(4), LABELS, certified, selection, thetas, CORE, None, plain, settings, "l2")
 
 
 def test_figures_by_hand():

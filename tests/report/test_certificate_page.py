@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +14,8 @@ from smoothcert.cli.main import run
 from smoothcert.data import load as load_data
 from smoothcert.report import certificate as words
 from smoothcert.runs.certificate import document
-from smoothcert.runs.rows import Settled
+from smoothcert.runs.run import BeforeMemory
+from smoothcert.runs.store import read
 
 
 @pytest.fixture(scope="module")
@@ -28,37 +30,49 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(place: Path):
-    return document(place / "run", 2, load_data(str(place / "x.npz")))
+    return document(read(place / "run"), 2, load_data(str(place / "x.npz")))
+
+
+def with_row(made, **changes):
+    return replace(made, run=replace(made.run, rows=(replace(made.row, **changes),)))
 
 
 def test_the_claim_is_one_sentence(made) -> None:
-    table, record, row = made
-    said = words.headline(table, record, row)
-    assert said.startswith(f"Label {row.predicted} is certified for input 2 of ") and "ℓ₂ radius 0." in said
-    none = replace(row, predicted=-1, radius=0.0)
-    assert words.headline(table, record, none).startswith("No label is certified for input 2")
-    core = {**table, "answer": {**table["answer"], "guarantee": "none"}}
-    assert "with no radius around it" in words.headline(core, record, row)
-    assert words.meaning(core, record, row)[0] == []
+    said = words.headline(made)
+    assert said.startswith(f"Label {made.row.predicted} is certified for input 2 of ") and "ℓ₂ radius 0." in said
+    assert words.headline(with_row(made, predicted=-1, radius=0.0)).startswith("No label is certified for input 2")
+    core = replace(made, proven=replace(made.proven, guarantee="none"))
+    assert "with no radius around it" in words.headline(core)
+    assert words.meaning(core)[0] == []
 
 
 def test_its_meaning_is_that_of_one_input(made) -> None:
-    table, record, row = made
-    said, silent = words.meaning(table, record, row)
+    said, silent = words.meaning(made)
     assert [one.lead for one in said] == ["Nothing nearer changes the label.", "With a known risk."]
     assert silent[0].text.endswith("The data says 0.")
     assert not any("below" in one.text for one in [*said, *silent])  # of a report's page
 
 
 def test_facts_hold_counts_bound_and_hashes(made) -> None:
-    table, record, row = made
-    told = dict(words.facts(table, record, row))
-    low = table["certificate"]["evidence"]["low"]
+    told, low = dict(words.facts(made)), made.proven.evidence.low
     assert float(told["bound"].split()[2]) <= low < float(told["bound"].split()[2]) + 1e-6
     assert told["test draws"].startswith("200: ") and told["guess draws"].startswith("20: ")
-    assert told["alpha"].startswith("0.001") and table["question"]["model_digest"] in told["model"]
-    settled = replace(row, settled=Settled(1, 0.25, "switched", 3, False, 4))
-    assert dict(words.facts(table, record, settled))["memory"].endswith("smoothing alone said 1, radius 0.250")
+    assert told["alpha"].startswith("0.001") and made.run.asked.model_digest in told["model"]
+    settled = with_row(made, settled=BeforeMemory(1, 0.25, "switched", 3, False, 4))
+    assert dict(words.facts(settled))["memory"].endswith("smoothing alone said 1, radius 0.250")
+
+
+def test_words_that_were_changed_are_named(made, place: Path, tmp_path: Path, capsys) -> None:
+    """Words are made again from the numbers and compared, as is everything else that a document says."""
+    path, model = tmp_path / "c.json", ["--model", "pictures_model:score", "--redraw", "0"]
+    assert run(["certificate", str(place / "run"), "2", "--out", str(path)]) == 0
+    assert run(["verify", str(path), *model]) == 0
+    honest = json.loads(path.read_text())
+    for part, value in (("claim", "Label 7 is certified within any radius."), ("says", ["It is robust."]), ("more", 1)):
+        path.write_text(json.dumps({**honest, "words": {**honest["words"], part: value}}))
+        capsys.readouterr()
+        assert run(["verify", str(path), *model]) == 1
+        assert f"it says words {part} " in capsys.readouterr().out
 
 
 class Seen(HTMLParser):

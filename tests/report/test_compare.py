@@ -14,7 +14,7 @@ from smoothcert.cli.main import run
 from smoothcert.errors import OptionError, RunError
 from smoothcert.report import _compare_words, _layout
 from smoothcert.report.compare import compare, too_low
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Record
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "locuslab" / "certify"
 OURS: dict[str, Any] = {}

@@ -12,7 +12,7 @@ import pytest
 from smoothcert.report.curve_panel import MOST, curve, panel, places, upper
 from smoothcert.report.metrics import certified_accuracy, default_radii, envelope
 from smoothcert.report.tables import percent
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 
 def record(name: str, seed: int, number: int = 60) -> Record:

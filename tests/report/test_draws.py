@@ -10,7 +10,7 @@ import pytest
 from smoothcert.report import draw_plots, plots
 from smoothcert.report.draws import Spread, saving, spread
 from smoothcert.report.economy import factor
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 
 def record(name: str, sampling: dict[str, Any], draws: list[int], seconds: float | None = 1.0, **other: Any) -> Record:

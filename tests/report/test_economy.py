@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import small_run
@@ -14,7 +13,6 @@ from test_page import Shape
 from smoothcert.classifiers import load
 from smoothcert.cli import report
 from smoothcert.procedures.certify import Certify
-from smoothcert.recipe import Recipe, describe
 from smoothcert.report.html import page
 from smoothcert.runs.certify import carry_out
 from smoothcert.runs.store import read
@@ -43,9 +41,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = small_run.write_data(folder / "data.npz", 12)
     for name, procedure in RUNS.items():
         recipe, inputs = small_run.recipe_for(data)
-        parts: dict[str, Any] = {"procedure": describe(procedure), "sampling": describe(procedure.sampling)}
-        question = replace(recipe.question, **parts)
-        carry_out(Recipe(question, recipe.means), folder / name, inputs, load("linear:score"))
+        carry_out(
+            replace(recipe, spec=replace(recipe.spec, procedure=procedure)), folder / name, inputs, load("linear:score")
+        )
     return folder
 
 

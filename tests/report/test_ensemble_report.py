@@ -27,7 +27,7 @@ from smoothcert.report._paired import Estimate, resampled
 from smoothcert.report.ensemble import Comparison, compare
 from smoothcert.report.html import page
 from smoothcert.report.metrics import Share, envelope, figures
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 from smoothcert.sampling.fixed import Fixed
 
 RADII = [0.0, 0.25, 0.5]
@@ -202,7 +202,10 @@ def test_more_draws_are_left_out_where_they_cannot_be_known() -> None:
 
 def test_the_draws_are_those_the_ensemble_took() -> None:
     members = [voted([(90, 10), (60, 40)], [0, 0]), voted([(80, 20), (60, 40)], [0, 0])]
-    for counted, draws in (({}, 300), ({"asked": {"members": 3, "rows": 1000, "asked": 2400, "early": 600}}, 240)):
+    for counted, draws in (
+        ({}, 300),
+        ({"member_calls": {"members": 3, "rows": 1000, "asked": 2400, "early": 600}}, 240),
+    ):
         ens = replace(members[0], name="ens", settings={**members[0].settings, "means": counted})
         (found,) = compare([Family(ens, tuple(members), 3)], RADII)
         assert found.same is not None and found.same.draws == draws
@@ -216,7 +219,7 @@ def test_the_draws_are_those_the_ensemble_took() -> None:
 def test_members_asked_and_time_are_against_the_whole_ensemble() -> None:
     counted = {"members": 2, "rows": 1000, "asked": 1250, "early": 750}
     spared = replace(family([0.1, 0.2], [0.2, 0.1], ours=[0.3, 0.3]), whole=False, identity="ab")
-    spared = replace(spared, ensemble=record("spared", [0.3, 0.3], asked=counted))
+    spared = replace(spared, ensemble=record("spared", [0.3, 0.3], member_calls=counted))
     whole = replace(spared, ensemble=record("whole", [0.3, 0.3]), whole=True)
     rows = tuple(replace(row, seconds=4.0) for row in whole.ensemble.rows)
     whole = replace(whole, ensemble=replace(whole.ensemble, rows=rows))

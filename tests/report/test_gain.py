@@ -11,7 +11,7 @@ from smoothcert.contracts import Answer, Evidence
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report.gain import gain
 from smoothcert.report.metrics import Share
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 NOISE = Gaussian(0.5)
 VOTES = (

@@ -16,7 +16,7 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report.gallery import chosen, galleries, votes
 from smoothcert.report.listing import outcome
 from smoothcert.report.pictures import SIDE, album, uri
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 VOTES = (
     Answer("guess", 9, ((9, 0, 0, 0),)),

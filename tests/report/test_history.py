@@ -93,7 +93,13 @@ def test_time_is_told_by_the_run_itself_however_often_it_is_copied(runs: Path) -
 
 
 def test_the_picture_has_a_row_of_panels_for_each_question(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stored(runs / "v2" / "guesses", [0.0, WRONG], 1e9, procedure={"name": "predict", "n": 10, "alpha": 0.001})
+    stored(
+        runs / "v2" / "guesses",
+        [0.0, WRONG],
+        1e9,
+        procedure={"name": "predict", "n": 20, "alpha": 0.001},
+        sampling=None,
+    )
     assert run(["history", str(runs), "--plot", str(runs / "all.svg")]) == 0
     assert "all.png" in capsys.readouterr().err and (runs / "all.png").stat().st_size > 1000
     lines, _ = history(runs)

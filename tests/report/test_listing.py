@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from smoothcert.report import listing as module
 from smoothcert.report.listing import as_data, line, listing
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 ROWS = (Row(0, 1, 1, 0.51239, 1100), Row(5, 2, 3, 0.3), Row(9, 7, -1, 0.0, 1100))
 RECORD = Record("a", "certify", ROWS, {"question": {"data": "cifar10"}})

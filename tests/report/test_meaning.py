@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smoothcert.report.meaning import does_not_say, says
-from smoothcert.runs.rows import Record, Row, Settled
+from smoothcert.runs.run import BeforeMemory, Record, Row
 
 GAUSSIAN = {"name": "gaussian", "sigma": 0.25}
 
@@ -69,7 +69,7 @@ def test_own_levels_promise_nothing_without_a_memory() -> None:
     bare = record(rows=rows, preparation={"name": "per_input_sigma"})
     assert "promise nothing" in text(says([bare]))["Nothing about neighbours."]
     assert "Nothing nearer changes the label." not in text(says([bare]))
-    kept = (Row(0, 1, 1, 0.5, sigma=0.3, settled=Settled(1, 0.5, None, None, True, 0)),)
+    kept = (Row(0, 1, 1, 0.5, sigma=0.3, settled=BeforeMemory(1, 0.5, None, None, True, 0)),)
     settled = record(rows=kept, preparation={"name": "per_input_sigma"})
     assert "from this memory" in text(says([settled]))["The memory keeps its word."]
     assert "order in which it was filled" in text(does_not_say([settled]))["A classifier without its memory."]

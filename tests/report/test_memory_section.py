@@ -8,6 +8,7 @@ import memory_run
 import numpy as np
 import pytest
 
+from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report.metrics import certified_accuracy, figures
 from smoothcert.report.sections import memory_figures
 from smoothcert.report.sections.memory import section
@@ -27,9 +28,8 @@ def records(tmp_path_factory):
     data = memory_run.write_data(folder / "data.npz")
     recipe, inputs = memory_run.recipe_for(data)
     for sigma in (0.1, 0.02):
-        noise = {"name": "gaussian", "sigma": sigma}
-        question = dataclasses.replace(recipe.question, noise=noise, preparation=None)
-        fixed = dataclasses.replace(recipe, question=question)
+        question = dataclasses.replace(recipe.spec, noise=Gaussian(sigma), preparation=None)
+        fixed = dataclasses.replace(recipe, spec=question)
         carry_out(fixed, folder / f"fixed-{sigma}", inputs, load("islands:score"))
     memory_run.make(folder / "own", data, None)
     memory_run.make(folder / "kept", data, folder / "m")

@@ -13,7 +13,7 @@ from smoothcert.errors import RunError
 from smoothcert.report import metrics
 from smoothcert.report.metrics import Share
 from smoothcert.runs.exchange import read_log
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 PUBLISHED = Path(__file__).parents[3] / "shared/reference/locuslab/certify/cifar10/resnet110/noise_0.25/test/sigma_0.25"
 ROWS = (

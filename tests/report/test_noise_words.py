@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from smoothcert.catalog import describe
 from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.noise.splitting import Splitting
 from smoothcert.noise.uniform import Uniform
-from smoothcert.recipe import describe
 from smoothcert.report.noise_words import noise_words
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 
 @pytest.mark.parametrize(

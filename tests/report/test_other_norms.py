@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smoothcert.report.metrics import default_radii
 from smoothcert.report.question import asked
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 
 def record(norm="l2", radius=2.0, **question):

@@ -12,7 +12,7 @@ from smoothcert.errors import OutputError
 from smoothcert.report.html import page, save
 from smoothcert.report.intervals import span
 from smoothcert.report.metrics import Interval
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 EVIL = '<script>alert("x")</script>'
 SETTINGS = {

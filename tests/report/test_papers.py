@@ -14,7 +14,7 @@ from smoothcert.report import _layout
 from smoothcert.report._family import Family
 from smoothcert.report._papers import default_radii, table
 from smoothcert.report.ensemble import compare
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Record
 
 RADII = [0.0, 0.25, 0.5]
 A = record("gaussian", [0.1, 0.3, 0.6, WRONG], {})
@@ -55,7 +55,9 @@ def test_dds_prints_the_best_of_one_name_and_whose_level_it_was() -> None:
 
 
 def test_sween_prints_average_and_envelope_before_an_ensemble() -> None:
-    whole = record("both", [0.4, 0.4, 0.6, 0.1], {}, asked={"members": 2, "rows": 100, "asked": 150, "early": 50})
+    whole = record(
+        "both", [0.4, 0.4, 0.6, 0.1], {}, member_calls={"members": 2, "rows": 100, "asked": 150, "early": 50}
+    )
     (kin,) = compare([Family(whole, (A, record("other", [0.3, 0.1, 0.3, 0.1], {})), 2)], RADII)
     shown = cells("sween", [whole, *kin.family.members, C], kin=(kin,))
     assert list(shown) == ["AVG both", "UE both", "both", "macer"]

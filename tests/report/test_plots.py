@@ -10,7 +10,7 @@ import pytest
 from smoothcert.errors import OptionError, RunError
 from smoothcert.report import plots
 from smoothcert.report.metrics import certified_accuracy
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 RECORD = Record(
     "a", "certify", (Row(0, 1, 1, 0.5), Row(1, 1, 1, 0.2), Row(2, 1, 1, 0.5), Row(3, 1, 0, 2.0), Row(4, 1, -1, 0.0))
@@ -98,7 +98,7 @@ def test_pyplot_and_its_state_are_not_touched() -> None:
     import sys
 
     code = (
-        "import sys; from smoothcert.report import plots; from smoothcert.runs.rows import *; "
+        "import sys; from smoothcert.report import plots; from smoothcert.runs.run import *; "
         "plots.png(plots.curve_figure([Record('a', 'certify', (Row(0, 1, 1, .5),))])); "
         "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
     )

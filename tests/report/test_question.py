@@ -10,7 +10,7 @@ from smoothcert.report import metrics, plots, tables
 from smoothcert.report.html import page
 from smoothcert.report.metrics import Share
 from smoothcert.report.question import Asked, asked, warning
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 
 def record(name: str, radii: list[float] | None, against: str = "guess", *proven: float) -> Record:

@@ -18,7 +18,7 @@ from smoothcert.report.course import courses, decisions
 from smoothcert.report.expected import chain, curve, estimate, expected, logit
 from smoothcert.report.metrics import Share
 from smoothcert.report.scheme import Scheme, scheme
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 from smoothcert.sampling._shared import follow
 
 NOISE = {"name": "gaussian", "sigma": 0.25}

@@ -12,7 +12,7 @@ from smoothcert.data import load
 from smoothcert.norms import converted
 from smoothcert.report.sections import norms
 from smoothcert.report.sections.norms import dim_of, in_norm, section
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 RADII = (0.0, 0.1, 0.26, 0.9)  # the last one wrong
 

@@ -8,7 +8,7 @@ import pytest
 
 from smoothcert.report import metrics, tables
 from smoothcert.report.metrics import Figures, Share
-from smoothcert.runs.rows import Record, Row
+from smoothcert.runs.run import Record, Row
 
 RADII = [0.0, 0.25, 0.5]
 

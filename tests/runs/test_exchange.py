@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_runs import log_of
 
-from smoothcert.errors import OutputError, RunError
-from smoothcert.recipe import Means, Question, Recipe
-from smoothcert.runs.exchange import open_record, read_log, rounded_down, write_cohen
-from smoothcert.runs.rows import Record, Row
-from smoothcert.runs.store import Store
+from smoothcert.data import Subset
+from smoothcert.errors import OptionError, OutputError, RunError
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.procedures.certify import Certify
+from smoothcert.runs.exchange import open_run, read_log, rounded_down, write_cohen
+from smoothcert.runs.run import Claim, Row, Run
+from smoothcert.runs.store import RunStore
+from smoothcert.spec import Means, Recipe, Spec
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "locuslab"
 CERTIFY = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
@@ -118,7 +122,7 @@ def test_a_log_is_written_as_cohen_wrote_it(tmp_path: Path) -> None:
         Row(2, 2, 5, 1.9996, seconds=90000.25),
     )
     path = tmp_path / "out.tsv"
-    write_cohen(Record("a", "certify", rows), path)
+    write_cohen(log_of(rows, norm="unstated"), path)
     assert path.read_text() == (
         CERTIFY
         + "0\t3\t3\t0.977\t1\t1:02:03.500000\n"
@@ -129,10 +133,12 @@ def test_a_log_is_written_as_cohen_wrote_it(tmp_path: Path) -> None:
 
 
 def test_radii_of_another_norm_say_so_and_come_back_with_it(tmp_path: Path) -> None:
-    record = Record("a", "certify", (Row(0, 3, 3, 2.0), Row(1, 3, -1, 0.0)), norm="l0")
+    record = log_of((Row(0, 3, 3, 2.0), Row(1, 3, -1, 0.0)), norm="l0")
     write_cohen(record, tmp_path / "a.tsv")
-    assert (tmp_path / "a.tsv").read_text().splitlines()[0] == "idx\tlabel\tpredict\tradius\tnorm\tcorrect"
+    assert (tmp_path / "a.tsv").read_text().splitlines()[0] == "idx\tlabel\tpredict\tradius\tcorrect\tnorm"
     assert read_log(tmp_path / "a.tsv").norm == "l0"
+    with pytest.raises(OptionError, match="must be the one it states, l0; got l2"):
+        read_log(tmp_path / "a.tsv", "l2")
     text = (tmp_path / "a.tsv").read_text()
     for bad, got in ((text.replace("l0", "l3"), "l3"), (text.replace("l0", "l1", 1), "l1, l0")):
         with pytest.raises(RunError, match=f"must be one of l0, l1, l2, linf, the same in all lines; got {got}$"):
@@ -141,14 +147,36 @@ def test_radii_of_another_norm_say_so_and_come_back_with_it(tmp_path: Path) -> N
 
 def test_full_precision_comes_back_bit_for_bit(tmp_path: Path) -> None:
     rows = (Row(0, 3, 3, math.pi / 3, seconds=1.5), Row(7, 1, 1, 5e-324, seconds=2.0))
-    write_cohen(Record("log.tsv", "certify", rows), tmp_path / "log.tsv", full=True)
+    write_cohen(log_of(rows), tmp_path / "log.tsv", full=True)
     assert read_log(tmp_path / "log.tsv").rows == rows
 
 
 def test_a_predict_run_is_written_without_radii_and_unknown_times_are_not_invented(tmp_path: Path) -> None:
-    write_cohen(Record("a", "predict", (Row(0, 3, 3, 0.0), Row(1, 3, -1, 0.0, seconds=1.0))), tmp_path / "p.tsv")
+    write_cohen(log_of((Row(0, 3, 3, 0.0), Row(1, 3, -1, 0.0, seconds=1.0)), kind="predict"), tmp_path / "p.tsv")
     assert (tmp_path / "p.tsv").read_text() == "idx\tlabel\tpredict\tcorrect\n0\t3\t3\t1\n1\t3\t-1\t0\n"
     assert read_log(tmp_path / "p.tsv").kind == "predict"
+
+
+CLAIMS = [
+    Claim("l1", "deterministic", "leader", 0.0),
+    Claim("l2", "none", "guess", 0.001),
+    Claim("l2", "memory", "guess", 0.01, (0.25, 0.5)),
+    Claim("linf", "smoothing", "labels", 0.05, (0.1,)),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_claim_comes_back_with_the_radii(claim: Claim, tmp_path: Path) -> None:
+    """Norm, guarantee, tested class, alpha and radii asked for: a log that says them is read as it was written."""
+    run = Run(name="a", kind="certify", rows=(Row(0, 3, 3, 0.5),), norm=claim.norm, claim=claim)
+    write_cohen(run, tmp_path / "a.tsv")
+    assert read_log(tmp_path / "a.tsv").claim == claim
+
+
+def test_a_log_that_says_nothing_of_its_norm_is_not_called_l2(tmp_path: Path) -> None:
+    path = log(tmp_path, GOOD)
+    assert read_log(path).claim == Claim("unstated", "unstated", "unstated")
+    assert read_log(path, "linf").claim.norm == read_log(path, "linf").norm == "linf"
 
 
 @given(st.floats(0, 1e6), st.integers(0, 6))
@@ -175,7 +203,7 @@ def test_an_output_that_cannot_be_written_is_one_line_and_leaves_nothing(where: 
     (tmp_path / "folder").mkdir()
     before = sorted(tmp_path.iterdir())
     with pytest.raises(OutputError) as caught:
-        write_cohen(Record("a", "certify", (Row(0, 1, 1, 0.5),)), tmp_path / where)
+        write_cohen(log_of((Row(0, 1, 1, 0.5),)), tmp_path / where)
     assert "\n" not in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "file").read_text() == "kept"
@@ -183,19 +211,17 @@ def test_an_output_that_cannot_be_written_is_one_line_and_leaves_nothing(where: 
 
 
 def test_a_folder_is_a_run_and_a_file_a_log(tmp_path: Path) -> None:
-    question = Question(
-        "m", "00", "digits", "test", 1, -1, "11", 3, {"name": "gaussian", "sigma": 0.25}, {"name": "certify"}
-    )
+    question = Spec("m", "00", Subset("digits"), "11", 3, (64,), Gaussian(0.25), Certify())
     row = Row(1, 2, 2, 0.123456789, 1100, 0.5, 2, 0.7)
-    with Store(tmp_path / "run", Recipe(question, Means(64, "torch", "smoothcert certify m"))) as store:
+    with RunStore(tmp_path / "run", Recipe(question, Means(64, "torch", "smoothcert certify m"))) as store:
         store.add(row)
-    record = open_record(tmp_path / "run")
+    record = open_run(tmp_path / "run")
     assert (record.name, record.kind, record.inputs, record.rows) == ("run", "certify", 3, (row,))
-    assert open_record(log(tmp_path, GOOD)).name == "log.tsv"
+    assert open_run(log(tmp_path, GOOD)).name == "log.tsv"
 
 
 def test_what_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="got nothing there"):
-        open_record(tmp_path / "no")
+        open_run(tmp_path / "no")
     with pytest.raises(RunError):
-        open_record(tmp_path)
+        open_run(tmp_path)

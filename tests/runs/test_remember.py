@@ -22,8 +22,8 @@ from smoothcert.errors import OptionError, RunError
 from smoothcert.memory import Memory
 from smoothcert.runs.certify import Watcher
 from smoothcert.runs.remember import ORDERS, Remember, ordered
-from smoothcert.runs.rows import Row
-from smoothcert.runs.store import Store, read
+from smoothcert.runs.run import Row
+from smoothcert.runs.store import RunStore, read
 from smoothcert.runs.verify import verify
 
 
@@ -91,8 +91,8 @@ class StopError(Exception):
 def test_stopped_at_any_offer_it_ends_the_same(tmp_path, data, monkeypatch, moment, order):
     make(tmp_path / "whole", data, tmp_path / "m", order)
     make(tmp_path / "parts", data, None)
-    offers, left = {"before the memory": (Memory, "admit"), "after the run": (Store, "settle")}, [0]
-    kind, name = offers.get(moment, (Store, "settle"))
+    offers, left = {"before the memory": (Memory, "admit"), "after the run": (RunStore, "settle")}, [0]
+    kind, name = offers.get(moment, (RunStore, "settle"))
     original = getattr(kind, name)
 
     def stopping(self, *arguments):
@@ -174,7 +174,7 @@ def test_a_memory_that_changed_is_another_question_once_frozen(tmp_path, data, w
 
 def test_prediction_draws_only_outside_the_regions(tmp_path, data):
     draws, inputs = [], load_data(str(data))
-    with Memory.create(tmp_path / "m", memory_run.recipe_for(data)[0].question.model_digest, "l2", (2,)) as memory:
+    with Memory.create(tmp_path / "m", memory_run.recipe_for(data)[0].spec.model_digest, "l2", (2,)) as memory:
         for position in range(0, 40, 4):
             memory.admit(inputs.tensor(position), 1, 0.15)
     make(tmp_path / "run", data, tmp_path / "m", None, Watcher(rows=draws.append), predict=True)
@@ -195,12 +195,12 @@ def test_prediction_draws_only_outside_the_regions(tmp_path, data):
 def test_a_row_without_draws_is_never_stored_without_its_answer(tmp_path, data, whole, monkeypatch):
     """Killed between the two tables it would be a false abstention: they are one transaction."""
     recipe, inputs = memory_run.recipe_for(data)
-    with Memory.open(whole / "m", frozen=True) as memory, Store(tmp_path / "run", recipe) as store:
+    with Memory.open(whole / "m", frozen=True) as memory, RunStore(tmp_path / "run", recipe) as store:
         remember = Remember(memory, "m", None, True)
-        store.belong(remember.keeper)
+        store.belong(remember.reference)
         store._waiting.append(dataclasses.replace(remember.answer(0, 1, inputs.tensor(0)), seconds=0.0))
         with monkeypatch.context() as patch:
-            patch.setattr("smoothcert.runs.later.write_settlements", lambda *_: (_ for _ in ()).throw(StopError))
+            patch.setattr(RunStore, "_settle", lambda *_: (_ for _ in ()).throw(StopError))
             with pytest.raises(StopError):
                 store.commit()
         store._waiting.clear()
@@ -233,7 +233,7 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
     for name, file in (("a", data), ("b", other)):
         make(tmp_path / name, file, None)
     recipe, inputs = memory_run.recipe_for(data)
-    Memory.create(tmp_path / "m", recipe.question.model_digest, "l2", inputs.shape).close()
+    Memory.create(tmp_path / "m", recipe.spec.model_digest, "l2", inputs.shape).close()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "smoothcert.runs.certify"])
     together, begun = context.Barrier(2), [context.Event(), context.Event()]
@@ -249,7 +249,7 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
     seen = [{row.settled.seen for row in read(tmp_path / name).rows} for name in "ab"]
     assert max(map(min, seen)) < min(map(max, seen)), "one run ended before the other began"
     for name, file in (("a", data), ("b", other)):
-        found = verify(tmp_path / name, load_data(str(file)), load("islands:score"), redraw=0)
+        found = verify(read(tmp_path / name), load_data(str(file)), load("islands:score"), redraw=0)
         assert found.problems == [] and found.settled == 40
     with Memory.open(tmp_path / "m", frozen=True) as memory:
         assert memory.check() == []

@@ -11,10 +11,10 @@ import pytest
 import small_run
 
 from smoothcert.errors import OutputError, RunError
-from smoothcert.recipe import Recipe
-from smoothcert.runs._packed import _dense, _sparse
 from smoothcert.runs.certify import Watcher
-from smoothcert.runs.store import Store, read
+from smoothcert.runs.store import RunStore, _dense, _sparse, read
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.spec import Recipe
 
 
 def without_seconds(record):
@@ -35,14 +35,14 @@ def test_a_run_holds_rows_recipe_and_evidence(tmp_path, data):
     assert row.draws == 550 and row.seconds > 0 and row.clean == row.label
     assert sum(row.answers[1].counts[0]) == 500
     assert record.settings["question"]["noise"] == {"name": "gaussian", "sigma": 0.25}
-    assert Recipe.read(tmp_path / "run" / "recipe.toml").question.sampling == {"name": "fixed", "n": 500, "alpha": 0.05}
+    assert Recipe.read(tmp_path / "run" / "recipe.toml").spec.sampling == Fixed(500, 0.05)
 
 
 def test_a_recipe_survives_its_file_exactly(tmp_path, data):
     recipe, _ = small_run.recipe_for(data)
     recipe.write(tmp_path / "recipe.toml")
     assert Recipe.read(tmp_path / "recipe.toml") == recipe
-    assert Recipe.read(tmp_path / "recipe.toml").question.fingerprint == recipe.question.fingerprint
+    assert Recipe.read(tmp_path / "recipe.toml").spec.fingerprint == recipe.spec.fingerprint
 
 
 class StopError(Exception):
@@ -94,7 +94,7 @@ def test_other_means_are_free(tmp_path, data):
 
 def test_one_writer_at_a_time(tmp_path, data):
     recipe, _ = small_run.recipe_for(data)
-    with Store(tmp_path / "run", recipe), pytest.raises(RunError, match="is being written by another process"):
+    with RunStore(tmp_path / "run", recipe), pytest.raises(RunError, match="is being written by another process"):
         small_run.make(tmp_path / "run", data)
 
 

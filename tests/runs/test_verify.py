@@ -10,6 +10,7 @@ import pytest
 import small_run
 
 from smoothcert.classifiers import load
+from smoothcert.runs.store import read
 from smoothcert.runs.verify import check_files, verify
 
 
@@ -18,7 +19,7 @@ def run(tmp_path):
     data = small_run.write_data(tmp_path / "data.npz")
     small_run.make(tmp_path / "run", data)
     recipe, inputs = small_run.recipe_for(data)
-    return tmp_path / "run", inputs, recipe.question
+    return tmp_path / "run", inputs, recipe.spec
 
 
 def change(folder, statement, *values):
@@ -37,7 +38,7 @@ def answers(folder, index):
 
 def test_an_honest_run_has_no_findings(run):
     folder, inputs, question = run
-    findings = verify(folder, inputs, load("linear:score"), redraw=12)
+    findings = verify(read(folder), inputs, load("linear:score"), redraw=12)
     assert findings.problems == [] and findings.rows == 12 and findings.redrawn == 12
     assert findings.votes == 12 * 550
     assert check_files(question, inputs, question.model_digest) == []
@@ -46,7 +47,7 @@ def test_an_honest_run_has_no_findings(run):
 def test_a_raised_radius_is_named(run):
     folder, inputs, _ = run
     change(folder, "UPDATE certificates SET radius = radius * 1.0001 WHERE idx = 3")
-    (problem,) = verify(folder, inputs, load("linear:score"), redraw=0).problems
+    (problem,) = verify(read(folder), inputs, load("linear:score"), redraw=0).problems
     assert problem.startswith("input 3: counts give radius")
 
 
@@ -58,7 +59,7 @@ def test_a_changed_count_is_named_even_when_the_sum_still_fits(run):
         pairs.append([1 - pairs[0][0], 0])
     pairs[0][1], pairs[1][1] = pairs[0][1] - 1, pairs[1][1] + 1
     change(folder, "UPDATE certificates SET answers = ? WHERE idx = 5", json.dumps(stored))
-    problems = verify(folder, inputs, load("linear:score"), redraw=12).problems
+    problems = verify(read(folder), inputs, load("linear:score"), redraw=12).problems
     assert any(problem.startswith("input 5: counts give radius") for problem in problems)
     assert any("input 5: 1 of 500 test votes differ when drawn again" in problem for problem in problems)
 
@@ -82,27 +83,27 @@ def test_counts_and_radius_changed_together_are_found_by_drawing_again(run):
         radius,
         label,
     )
-    assert verify(folder, inputs, load("linear:score"), redraw=0).problems == []
-    problems = verify(folder, inputs, load("linear:score"), redraw=12).problems
+    assert verify(read(folder), inputs, load("linear:score"), redraw=0).problems == []
+    problems = verify(read(folder), inputs, load("linear:score"), redraw=12).problems
     assert len(problems) == 1 and problems[0].startswith("input 5:") and "differ when drawn again" in problems[0]
 
 
 def test_another_label_is_named(run):
     folder, inputs, _ = run
     change(folder, "UPDATE certificates SET predicted = 1 - predicted, label = 1 - label WHERE idx = 2")
-    problems = verify(folder, inputs, load("linear:score"), redraw=0).problems
+    problems = verify(read(folder), inputs, load("linear:score"), redraw=0).problems
     assert len(problems) == 2 and all(problem.startswith("input 2: ") for problem in problems)
 
 
 def test_another_model_is_found_by_its_hash_and_by_its_votes(run):
     folder, inputs, question = run
     assert "is not the one that was certified" in check_files(question, inputs, "0" * 64)[0]
-    findings = verify(folder, inputs, lambda x: -linear.score(x), redraw=2)
+    findings = verify(read(folder), inputs, lambda x: -linear.score(x), redraw=2)
     assert len(findings.problems) >= 2
 
 
 def test_rounding_explains_only_close_calls(run):
     """A model whose last bits differ is accepted; the votes it moves are counted."""
     folder, inputs, _ = run
-    findings = verify(folder, inputs, lambda x: linear.score(x) * (1 + 1e-6) + 1e-7, redraw=12)
+    findings = verify(read(folder), inputs, lambda x: linear.score(x) * (1 + 1e-6) + 1e-7, redraw=12)
     assert findings.problems == []

@@ -39,7 +39,7 @@ def copy(made, tmp_path):
 
 def findings(folder, name="run"):
     _, inputs = memory_run.recipe_for(folder / "data.npz")
-    return verify(folder / name, inputs, load("islands:score"), redraw=2, memory=str(folder / "m"))
+    return verify(read(folder / name), inputs, load("islands:score"), redraw=2, memory=str(folder / "m"))
 
 
 def change(path, statement, *values, rows=1):
@@ -165,16 +165,16 @@ def test_another_memory_and_none_are_refused(copy):
     _, inputs = memory_run.recipe_for(copy / "data.npz")
     model = load("islands:score")
     with pytest.raises(RunError, match=r"there is no such file .--memory says where it is now"):
-        verify(copy / "run", inputs, model, memory=str(copy / "gone"))
+        verify(read(copy / "run"), inputs, model, memory=str(copy / "gone"))
     with (
         Memory.create(copy / "other", "abc", "l2", (2,)),
         pytest.raises(RunError, match="must be the memory that answ"),
     ):
-        verify(copy / "run", inputs, model, memory=str(copy / "other"))
+        verify(read(copy / "run"), inputs, model, memory=str(copy / "other"))
     (copy / "text").write_text("not a memory" * 500)
     with pytest.raises(RunError, match="text must be a whole memory of smoothcert; got: file is not a database"):
-        verify(copy / "run", inputs, model, memory=str(copy / "text"))
+        verify(read(copy / "run"), inputs, model, memory=str(copy / "text"))
     make(copy / "plain", copy / "data.npz", None)
     with pytest.raises(RunError, match="must be a run with a memory if one is given"):
-        verify(copy / "plain", inputs, model, memory=str(copy / "m"))
-    assert verify(copy / "plain", inputs, model).problems == []
+        verify(read(copy / "plain"), inputs, model, memory=str(copy / "m"))
+    assert verify(read(copy / "plain"), inputs, model).problems == []

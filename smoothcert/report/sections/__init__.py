@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 ORDER: tuple[str, ...] = ("norms", "memory", "aces", "route")
 
 
-def sections(records: Sequence[Record], radii: Sequence[float]) -> Iterator[str]:
+def sections(records: Sequence[Run], radii: Sequence[float]) -> Iterator[str]:
     """What these runs have to show beyond what every run has."""
     for name in ORDER:
         found = importlib.import_module(f"smoothcert.report.sections.{name}").section(records, radii)

@@ -17,7 +17,7 @@ from smoothcert.report.plots import inline_svg
 from smoothcert.report.question import part
 from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.components import ENTROPY, Parts, of_record
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 HALF = (4.8, 4.2)  # two pictures stand side by side
 
@@ -25,7 +25,7 @@ HALF = (4.8, 4.2)  # two pictures stand side by side
 class Composition(NamedTuple):
     """A run of ACES, its components, and those of the same networks on hold-out inputs."""
 
-    record: Record
+    record: Run
     parts: Parts
     holdout: Parts | None
 
@@ -51,7 +51,7 @@ class Panel:
     choices: list[list[str]]
 
 
-def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
+def section(records: Sequence[Run], radii: Sequence[float]) -> str | None:
     """The compositions of these runs, or None where there is none."""
     found = [record for record in records if part(record, "procedure").get("name") == "aces"]
     if not found:
@@ -60,7 +60,7 @@ def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
     return fill("aces.html.jinja", panels=panels)
 
 
-def _grouped(records: Sequence[Record]) -> list[Composition]:
+def _grouped(records: Sequence[Run]) -> list[Composition]:
     """Each run but those that are hold-out of an earlier one."""
     found: list[Composition] = []
     for record in records:

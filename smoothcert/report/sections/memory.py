@@ -17,7 +17,7 @@ from smoothcert.report.question import asked
 from smoothcert.report.sections.memory_figures import Beside, Gain, beside, gains, how, level, owners, words
 from smoothcert.report.sections.memory_plots import curve_figure, level_figure
 from smoothcert.report.tables import UNKNOWN, decimal, ends, percent, signed
-from smoothcert.runs.rows import Record, Row, Settled
+from smoothcert.runs.run import BeforeMemory, Row, Run
 
 EXTREMES = 6  # inputs shown at each end of the levels
 CONFLICTS = 30  # listed; the run holds all of them
@@ -61,7 +61,7 @@ class Panel:
     more: int  # conflicts that are not listed
 
 
-def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
+def section(records: Sequence[Run], radii: Sequence[float]) -> str | None:
     """Runs with levels of their own or with a memory, or None where there is none."""
     found = beside(records)
     if not found:
@@ -110,7 +110,7 @@ def _rows(found: Beside, radii: Sequence[float]) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _figures(record: Record, radii: Sequence[float]) -> list[str]:
+def _figures(record: Run, radii: Sequence[float]) -> list[str]:
     run = figures(record, radii)
     return [decimal(run.acr), percent(run.abstained), *(percent(run.certified_accuracy[radius]) for radius in radii)]
 
@@ -131,12 +131,12 @@ def _extremes(found: Beside) -> list[tuple[str, list[Extreme]]]:
     return [(name, [_extreme(found.run, row, pictures) for row in some]) for name, some in sides]
 
 
-def _extreme(record: Record, row: Row, pictures: Album) -> Extreme:
+def _extreme(record: Run, row: Row, pictures: Album) -> Extreme:
     label = class_name(record, row.label)
     return Extreme(row, outcome(row), label, f"{row.sigma:.3g}", pictures.original(row), pictures.noisy(row))
 
 
-def _conflict(record: Record, row: Row, settled: Settled) -> Conflict:
+def _conflict(record: Run, row: Row, settled: BeforeMemory) -> Conflict:
     changed, inputs = how(row, settled), owners(record)
     said = (
         "abstained"

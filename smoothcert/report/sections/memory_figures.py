@@ -17,13 +17,13 @@ from smoothcert.contracts import ABSTAIN
 from smoothcert.report._paired import Estimate, resampled
 from smoothcert.report.metrics import radius_name
 from smoothcert.report.question import asked, part
-from smoothcert.runs.rows import Record, Row, Settled
+from smoothcert.runs.run import BeforeMemory, Row, Run
 
 
 class Gain(NamedTuple):
     """What the run has beyond another: mean radius, and certified accuracy by radius."""
 
-    over: Record
+    over: Run
     acr: Estimate
     shares: dict[float, Estimate]
 
@@ -32,11 +32,11 @@ class Gain(NamedTuple):
 class Beside:
     """A run with levels of its own, or with a memory, and the runs at fixed levels that it compares with."""
 
-    run: Record
-    fixed: tuple[Record, ...]  # by rising level
+    run: Run
+    fixed: tuple[Run, ...]  # by rising level
 
     @property
-    def alone(self) -> Record:
+    def alone(self) -> Run:
         """As smoothing alone left it."""
         return replace(self.run, rows=tuple(row.smoothed for row in self.run.rows))
 
@@ -50,7 +50,7 @@ class Beside:
         return level(self.run) if self.levels else None
 
     @property
-    def settled(self) -> list[tuple[Row, Settled]]:
+    def settled(self) -> list[tuple[Row, BeforeMemory]]:
         """Rows that a memory answered for, with what smoothing alone had said."""
         return [(row, row.settled) for row in self.run.rows if row.settled is not None]
 
@@ -59,13 +59,13 @@ class Beside:
         return dict(Counter(how(row, settled) for row, settled in self.settled))
 
 
-def beside(records: Sequence[Record]) -> list[Beside]:
+def beside(records: Sequence[Run]) -> list[Beside]:
     """Every run of that kind, with its partners among the records."""
     found = [r for r in records if r.kind == "certify" and (asked(r).own_levels or asked(r).settled)]
     return [Beside(run, tuple(sorted((o for o in records if _fixed(o, run)), key=level))) for run in found]
 
 
-def how(row: Row, settled: Settled) -> str:
+def how(row: Row, settled: BeforeMemory) -> str:
     """What a memory did with a row, in a word."""
     if settled.conflict is not None:
         return settled.conflict
@@ -84,12 +84,12 @@ def gains(found: Beside, radii: Sequence[float]) -> list[Gain]:
     ]
 
 
-def level(record: Record) -> float:
+def level(record: Run) -> float:
     """The noise level in a record's question."""
     return float(part(record, "noise").get("sigma", 0.0))
 
 
-def owners(record: Record) -> dict[int, int]:
+def owners(record: Run) -> dict[int, int]:
     """Regions that inputs of this run stored: number → index of the input."""
     return {row.settled.seen + 1: row.index for row in record.rows if row.settled and row.settled.stored}
 
@@ -135,13 +135,13 @@ def as_json(found: Beside, radii: Sequence[float]) -> dict[str, Any]:
     return {"levels": levels, "settled": settled, "smoothing_alone": smoothing, "gain_over_fixed": against}
 
 
-def _values(record: Record, radii: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _values(record: Run, radii: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Of each input: its radius if right, and whether right at each radius [inputs, 1 + radii]."""
     rows = [[row.radius * row.correct, *(row.correct and row.radius >= r for r in radii)] for row in record.rows]
     return np.array(rows, dtype=np.float64)
 
 
-def _fixed(other: Record, run: Record) -> bool:
+def _fixed(other: Run, run: Run) -> bool:
     """Whether another run is of the same network on the same inputs at one level, with the certificate of smoothing."""
     question = asked(other)
     if other.kind != "certify" or question.own_levels or question.settled or question.radii != asked(run).radii:

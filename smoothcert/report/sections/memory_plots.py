@@ -9,7 +9,7 @@ import numpy as np
 from smoothcert.report._paired import Floats
 from smoothcert.report.plots import DASHES, INK, NORMS, PALETTE, canvas, steps
 from smoothcert.report.sections.memory_figures import Beside, level
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return found if len(found) > 1 else [low, high]
 
 
-def _curve(axes: Axes, record: Record, name: str, colour: str, width: float, dash: int = 0) -> None:
+def _curve(axes: Axes, record: Run, name: str, colour: str, width: float, dash: int = 0) -> None:
     x, shares = steps(record)
     style = DASHES[dash]
     axes.step(
@@ -87,7 +87,7 @@ def _curve(axes: Axes, record: Record, name: str, colour: str, width: float, das
     )
 
 
-def _at(record: Record, radii: Floats) -> Floats:
+def _at(record: Run, radii: Floats) -> Floats:
     """Certified accuracy at each of these radii."""
     reached = np.sort([row.radius for row in record.rows if row.correct])
     return (len(reached) - np.searchsorted(reached, radii, side="left")) / len(record.rows)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from smoothcert.contracts import Norm
 from smoothcert.data import Inputs, load
@@ -22,7 +22,7 @@ from smoothcert.report.plots import NORMS
 from smoothcert.report.question import asked
 from smoothcert.report.tables import UNKNOWN, decimal, percent
 from smoothcert.runs.exchange import rounded_down
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
 
 STEPS = (1, 2, 4, 8, 16)  # of 1/255: how l∞ radii are told in the field
 ACR_DIGITS = 5  # l∞ radii are small
@@ -37,7 +37,7 @@ class Table:
     rows: list[list[str]]
 
 
-def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
+def section(records: Sequence[Run], radii: Sequence[float]) -> str | None:
     """Tables of the other norms, or None where no run can be converted."""
     known = [(record, dim) for record in records if _proves(record) and (dim := dim_of(record)) is not None]
     tables = [_table(wanted, known) for wanted in ORDERS]
@@ -45,13 +45,13 @@ def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
     return fill("norms.html.jinja", tables=shown) if shown else None
 
 
-def _proves(record: Record) -> bool:
+def _proves(record: Run) -> bool:
     """Whether its radii are certificates of a norm that others follow from; those of own levels need a memory."""
     question = asked(record)
     return record.kind == "certify" and record.norm in ORDERS and (question.settled or not question.own_levels)
 
 
-def dim_of(record: Record) -> int | None:
+def dim_of(record: Run) -> int | None:
     """Coordinates of an input of a run; None where its data are not told, not at hand, or not what was certified."""
     question = record.settings.get("question")
     if not isinstance(question, Mapping) or "data_digest" not in question:
@@ -73,13 +73,15 @@ def _inputs(*arguments: Any) -> Inputs:
     return load(*arguments)
 
 
-def in_norm(record: Record, wanted: Norm, dim: int) -> Record:
+def in_norm(record: Run, wanted: Norm, dim: int) -> Run:
     """The run with its radii in another norm, each rounded down."""
-    rows = tuple(replace(row, radius=converted(row.radius, record.norm, wanted, dim)) for row in record.rows)
+    rows = tuple(
+        replace(row, radius=converted(row.radius, cast(Norm, record.norm), wanted, dim)) for row in record.rows
+    )
     return replace(record, rows=rows, norm=wanted)
 
 
-def _table(wanted: Norm, known: Sequence[tuple[Record, int]]) -> Table | None:
+def _table(wanted: Norm, known: Sequence[tuple[Run, int]]) -> Table | None:
     """The runs that were certified in other norms than this one, if there are any."""
     moved = [(record, in_norm(record, wanted, dim), dim) for record, dim in known if record.norm != wanted]
     if not moved:
@@ -89,7 +91,7 @@ def _table(wanted: Norm, known: Sequence[tuple[Record, int]]) -> Table | None:
     return Table(NORMS[wanted], heads, [_row(*entry, radii) for entry in moved])
 
 
-def _radii(wanted: Norm, records: Sequence[Record]) -> list[float]:
+def _radii(wanted: Norm, records: Sequence[Run]) -> list[float]:
     """Radii to tell of: 1/255, 2/255, … in l∞, quarters elsewhere, as far as any run reaches."""
     largest = max((row.radius for record in records for row in record.rows), default=0.0)
     if wanted != "linf":
@@ -101,10 +103,14 @@ def _named(wanted: Norm, radius: float) -> str:
     return f"{round(radius * 255)}/255" if wanted == "linf" else radius_name(radius)
 
 
-def _row(before: Record, after: Record, dim: int, radii: Sequence[float]) -> list[str]:
+def _row(before: Run, after: Run, dim: int, radii: Sequence[float]) -> list[str]:
     """Name, and the cells of one run; what it never tried stays open."""
     asked_for = asked(before).radii
-    reach = math.inf if asked_for is None else converted(asked_for[-1], before.norm, after.norm, dim)
+    reach = (
+        math.inf
+        if asked_for is None
+        else converted(asked_for[-1], cast(Norm, before.norm), cast(Norm, after.norm), dim)
+    )
     gains = [row.radius if row.correct else 0.0 for row in after.rows]
     shares = [percent(certified_accuracy(after, radius)) if radius <= reach else UNKNOWN for radius in radii]
     acr = math.fsum(gains) / len(gains)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from smoothcert.errors import SmoothcertError
@@ -17,8 +16,8 @@ from smoothcert.report.metrics import envelope, figures, radius_name
 from smoothcert.report.plots import inline_svg
 from smoothcert.report.question import asked, part
 from smoothcert.report.tables import decimal, percent
-from smoothcert.runs.replay import Replayed, composition
-from smoothcert.runs.rows import Record
+from smoothcert.runs.run import Run
+from smoothcert.runs.verify import Replayed, composition
 
 ENVELOPE = "upper envelope of the branches alone"
 
@@ -26,7 +25,7 @@ ENVELOPE = "upper envelope of the branches alone"
 class Beside(NamedTuple):
     """A run on the same inputs, and what it is to the route."""
 
-    record: Record
+    record: Run
     role: str
     branch: bool
 
@@ -44,7 +43,7 @@ class Panel:
     binding: str
 
 
-def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
+def section(records: Sequence[Run], radii: Sequence[float]) -> str | None:
     """The routes of these runs, or None where there is none."""
     found = [record for record in records if part(record, "procedure").get("name") == "route"]
     if not found:
@@ -53,17 +52,17 @@ def section(records: Sequence[Record], radii: Sequence[float]) -> str | None:
     return fill("route.html.jinja", panels=panels, heads=route.HEADS)
 
 
-def _replayed(record: Record) -> Replayed | None:
+def _replayed(record: Run) -> Replayed | None:
     """The run with all its parts, from the folder it was made in; None where that is not there any more."""
     question = record.settings["question"]
     try:
-        run = composition(Path(question["model"]).parent, "route")
+        run = composition(record, "route")
     except SmoothcertError:
         return None
     return run if run.described.digest.hex == question["model_digest"] and len(run.rows) == len(record.rows) else None
 
 
-def _panel(number: int, record: Record, records: Sequence[Record], radii: Sequence[float]) -> Panel:
+def _panel(number: int, record: Run, records: Sequence[Run], radii: Sequence[float]) -> Panel:
     run = _replayed(record)
     beside = _beside(record, records, run)
     alone = [one.record for one in beside if one.branch]
@@ -87,7 +86,7 @@ def _panel(number: int, record: Record, records: Sequence[Record], radii: Sequen
     return Panel(record.name, route.rows(taken), notes, *_table(record, beside, radii), curve, binding)
 
 
-def _beside(record: Record, records: Sequence[Record], run: Replayed | None) -> list[Beside]:
+def _beside(record: Run, records: Sequence[Run], run: Replayed | None) -> list[Beside]:
     """Other runs that looked for their radii on the same inputs."""
     here, found = [(row.index, row.label) for row in record.rows], []
     for other in records:
@@ -100,7 +99,7 @@ def _beside(record: Record, records: Sequence[Record], run: Replayed | None) -> 
     return found
 
 
-def _branch(other: Record, run: Replayed | None) -> int | None:
+def _branch(other: Run, run: Replayed | None) -> int | None:
     """The number of the branch that this run is of: the same network under the same noise."""
     question = other.settings.get("question", {})
     for number, member in enumerate(run.described.members[:-1] if run else ()):
@@ -110,7 +109,7 @@ def _branch(other: Record, run: Replayed | None) -> int | None:
     return None
 
 
-def _role(other: Record) -> str:
+def _role(other: Run) -> str:
     question = asked(other)
     if question.settled:
         return "a noise level for every input, with a memory"
@@ -119,7 +118,7 @@ def _role(other: Record) -> str:
     return {"route": "another route", "aces": "ACES"}.get(str(part(other, "procedure").get("name")), "")
 
 
-def _table(record: Record, beside: Sequence[Beside], radii: Sequence[float]) -> tuple[list[str], list[list[str]]]:
+def _table(record: Run, beside: Sequence[Beside], radii: Sequence[float]) -> tuple[list[str], list[list[str]]]:
     """Runs side by side, the route first; then the best branch at each radius."""
     shown = [Beside(record, "the route", False), *sorted(beside, key=lambda one: (not one.branch, one.role))]
     rows = []
@@ -134,7 +133,7 @@ def _table(record: Record, beside: Sequence[Beside], radii: Sequence[float]) -> 
     return ["ACR", "abstained %", *(radius_name(radius) for radius in radii)], rows
 
 
-def _against(record: Record, alone: Sequence[Record], radii: Sequence[float]) -> list[str]:
+def _against(record: Run, alone: Sequence[Run], radii: Sequence[float]) -> list[str]:
     """Where the route is above the best of its branches, and where it is not."""
     if len(alone) < 2:
         return []
