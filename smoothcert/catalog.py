@@ -36,6 +36,8 @@ def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
     module = importlib.import_module(f"smoothcert.{folder}.{file}") if file in known else None
     title, kind = "".join(word.capitalize() for word in bearer.split("_")), _kind(folder).capitalize()
     part: type[Any] | None = getattr(module, title, None) or getattr(module, f"{title}{kind}", None)
+    if part is None and file == name:
+        raise AttributeError(f"{folder}/{file}.py holds no class {title}")
     if part is None:
         raise unknown(_kind(folder), name, known)
     if bearer == name:

@@ -83,5 +83,5 @@ def _is_vote(file: str) -> bool:
 
     try:
         return issubclass(catalog.find("ensembles", file)[0], Vote)
-    except OptionError:
+    except AttributeError:
         return False

@@ -114,7 +114,7 @@ def test_a_half_space_across_one_axis_attains_the_bound(sigma):
 def test_a_classifier_that_reads_the_last_bits_betrays_float_noise_and_not_whole_numbers():
     bright, dark = torch.full((3,), 204 / 255), torch.zeros(3)
     distance = 0.8 * math.sqrt(3)
-    in_floats = Smoothed(coarse, Gaussian(0.5))
+    in_floats = Smoothed(coarse, Gaussian(0.5), arithmetic="float")
     betrayed = in_floats.certify(bright, n=10_000)
     assert betrayed.label == 1 and betrayed.radius > distance
     assert in_floats.predict(dark) == 0  # inside the certified ball
