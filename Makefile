@@ -1,5 +1,7 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both build .venv from pyproject.toml and constraints.txt.
-PYTHON ?= python3.11
+# Any Python from 3.11 to 3.13; the first found, unless told: make test PYTHON=/path/to/python3.12
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p $(NEW_ENOUGH) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
 .PHONY: demo test test-browser screenshots lint docs study bench clean
@@ -35,6 +37,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/throughput.py
 
 .venv/installed: pyproject.toml constraints.txt
+	$(if $(shell $(PYTHON) $(NEW_ENOUGH) 2>/dev/null && echo yes),,$(error needs Python 3.11 to 3.13; got $(or $(PYTHON),none): say which by PYTHON=/path/to/python3.12))
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test]"
 	touch $@

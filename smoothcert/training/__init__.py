@@ -22,7 +22,7 @@ RATES = {"sgd": 0.1, "adamw": 0.001}  # the optimisers, and the rate of each unl
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults are those of Cohen et al. (2019): SGD with Nesterov momentum, ÷10 after each third of 150 epochs."""
+    """Defaults are those of Horváth et al. (ICLR 2022), without augmentation: ÷10 after each third of 150 epochs."""
 
     data: str
     arch: str

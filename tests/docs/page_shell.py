@@ -27,7 +27,7 @@ COMMAND = typer.main.get_command(app)
 PLACEHOLDERS = ("…", "...")
 EXIT = re.compile(r"# exits (\d+)")  # a command that is meant to be refused says so
 READING = ("ls", "cat", "head")
-ELSEWHERE = ("cd", "export", "git", "ray", "source", "python3.11")  # other people's programs, never called
+ELSEWHERE = ("cd", "export", "git", "ray", "source", "python3")  # other people's programs, never called
 
 
 def words(line: str) -> list[str]:
