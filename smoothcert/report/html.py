@@ -23,6 +23,7 @@ from smoothcert.report import (
     headline,
     meaning,
     plots,
+    render,
     tables,
 )
 from smoothcert.report._layout import Column
@@ -110,7 +111,7 @@ def page(
         ensemble_words=_ensemble_words,
         ensemble_notes=notes,
         most_dots=ensemble_plots.MOST_DOTS,
-        sections=list(sections(records, radii)),
+        sections=[one if isinstance(one, str) else render.html(one) for one in sections(records, radii)],
     )
 
 

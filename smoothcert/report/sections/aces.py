@@ -19,6 +19,7 @@ from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.components import ENTROPY, Parts, of_record
 from smoothcert.runs.run import Run
 
+PLACE = 30  # among the sections
 HALF = (4.8, 4.2)  # two pictures stand side by side
 
 

@@ -19,6 +19,7 @@ from smoothcert.report.sections.memory_plots import curve_figure, level_figure
 from smoothcert.report.tables import UNKNOWN, decimal, ends, percent, signed
 from smoothcert.runs.run import BeforeMemory, Row, Run
 
+PLACE = 20  # among the sections
 EXTREMES = 6  # inputs shown at each end of the levels
 CONFLICTS = 30  # listed; the run holds all of them
 

@@ -24,6 +24,7 @@ from smoothcert.report.tables import UNKNOWN, decimal, percent
 from smoothcert.runs.exchange import rounded_down
 from smoothcert.runs.run import Run
 
+PLACE = 10  # among the sections
 STEPS = (1, 2, 4, 8, 16)  # of 1/255: how l∞ radii are told in the field
 ACR_DIGITS = 5  # l∞ radii are small
 

@@ -19,6 +19,7 @@ from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.run import Run
 from smoothcert.runs.verify import Replayed, composition
 
+PLACE = 40  # among the sections
 ENVELOPE = "upper envelope of the branches alone"
 
 

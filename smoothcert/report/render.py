@@ -1,0 +1,201 @@
+"""Sections and tables as text for a terminal, Markdown, LaTeX, HTML and JSON: each written once, for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smoothcert.report.section import Column, Section, Table, full_heads
+
+if TYPE_CHECKING:
+    import jinja2
+    from rich.console import RenderableType
+
+HERE = Path(__file__).parent
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "–": "--", "−": "$-$", "±": r"$\pm$", "σ": r"$\sigma$", "θ": r"$\theta$",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}  # fmt: skip
+GAP = 4  # characters between columns of a terminal, with room for the mark of the best
+LEAST = 16  # characters of a row's name that a terminal shows, however wide the columns are
+
+
+def text(shown: Section | Table, width: int = 100) -> RenderableType:
+    """For a terminal: columns under no title first, then each title's, in as many blocks as the width needs."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if isinstance(shown, Table):
+        return Group(*_table_text(shown, width))
+    if shown.brief is not None or shown.empty:
+        return Group(*map(Text, shown.brief or ()))
+    parts: list[RenderableType] = [Text(shown.title, style="italic")] if shown.title else []
+    for table in shown.tables:
+        parts += _table_text(table, width)
+    return Group(*parts, *map(Text, shown.notes), *(text(part, width) for part in shown.parts))
+
+
+def plain_text(shown: Section | Table, width: int = 100) -> str:
+    """The same without colours and weights."""
+    import io
+
+    from rich.console import Console
+
+    page = io.StringIO()
+    Console(file=page, width=width, color_system=None).print(text(shown, width))
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
+
+
+def markdown(shown: Section | Table) -> str:
+    """GitHub-flavoured tables; the best of each column in bold."""
+    if isinstance(shown, Section):
+        title = [f"### {_md(shown.title)}\n"] if shown.title else []
+        notes = ["\n".join(f"- {_md(line)}" for line in shown.notes) + "\n"] if shown.notes else []
+        return "\n".join([*title, *map(markdown, shown.tables), *notes, *map(markdown, shown.parts)])
+    lines = [[shown.corner, *map(_md, full_heads(shown))], [":--", *("--:" for _ in shown.columns)]]
+    for i, name in enumerate(shown.names):
+        cells = [(one_line(column.cells[i]), column.best[i]) for column in shown.columns]
+        lines.append([_md(name), *(f"**{cell}**" if best else cell for cell, best in cells)])
+    above = [f"{shown.titles[0]}\n"] if len(shown.titles) == 1 else []
+    below = ["", *(f"- {_md(line)}" for line in shown.notes)] if shown.notes else []
+    return "\n".join([*above, *("| " + " | ".join(line) + " |" for line in lines), *below]) + "\n"
+
+
+def latex(shown: Section | Table) -> str:
+    """Booktabs tabulars; the best of each column in bold."""
+    if isinstance(shown, Section):
+        return "\n".join([*map(latex, shown.tables), *map(latex, shown.parts)])
+    lines = [f"% {one_line('; '.join(shown.titles) or shown.corner)}"]
+    lines += [f"\\begin{{tabular}}{{l{'r' * len(shown.columns)}}}", "\\toprule", *_over(shown)]
+    lines += [" & ".join(tex(head) for head in [shown.corner, *(c.head for c in shown.columns)]) + " \\\\", "\\midrule"]
+    for i, name in enumerate(shown.names):
+        cells = [f"\\textbf{{{tex(c.cells[i])}}}" if c.best[i] else tex(c.cells[i]) for c in shown.columns]
+        lines.append(" & ".join([tex(name), *cells]) + " \\\\")
+    lines.append("\\bottomrule")
+    for line in shown.notes:
+        wide = f"\\multicolumn{{{len(shown.columns) + 1}}}{{p{{0.95\\linewidth}}}}"
+        lines.append(f"{wide}{{\\footnotesize {tex(line)}}} \\\\")
+    return "\n".join([*lines, "\\end{tabular}"]) + "\n"
+
+
+def html(section: Section) -> str:
+    """A whole <section> for a page; nothing where there is nothing to show."""
+    return "" if section.empty else fill("section.html.jinja", section=section)
+
+
+def json(sections: Sequence[Section], number: int) -> dict[str, Any]:
+    """What sections add to the object of one run, by its number."""
+    return {name: value for section in sections for name, value in section.data.get(number, {}).items()}
+
+
+def fill(template: str, **values: Any) -> str:
+    """A template beside this file as text: values are escaped, a name that is not given is an error."""
+    return _templates().get_template(template).render(**values)
+
+
+def tex(text: str) -> str:
+    """Text that LaTeX prints as it stands."""
+    return "".join(LATEX.get(mark, mark) for mark in one_line(text))
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())
+
+
+def sentence(text: str) -> str:
+    """A note as a sentence of its own."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+@lru_cache(maxsize=1)
+def _templates() -> jinja2.Environment:
+    import jinja2
+
+    from smoothcert.report.plots import inline_svg
+
+    world = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([HERE, HERE / "sections"]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    world.filters["sentence"] = sentence
+    world.globals |= {"svg": inline_svg, "spans": spans}
+    return world
+
+
+def _md(text: str) -> str:
+    return MARKDOWN.sub(r"\\\1", one_line(text))
+
+
+def _over(table: Table) -> list[str]:
+    """The line of titles over columns, and the rules below them."""
+    if not table.titles:
+        return []
+    cells, rules, at = [""], [], 2
+    for title, columns in spans(table):
+        wide = len(columns)
+        cells += [f"\\multicolumn{{{wide}}}{{c}}{{{tex(title)}}}"] if title else [""] * wide
+        rules += [f"\\cmidrule(lr){{{at}-{at + wide - 1}}}"] if title else []
+        at += wide
+    return [" & ".join(cells) + " \\\\", "".join(rules)]
+
+
+def spans(table: Table) -> list[tuple[str, list[Column]]]:
+    """Titles over neighbouring columns, and these columns."""
+    return [(title, list(columns)) for title, columns in groupby(table.columns, key=lambda column: column.over)]
+
+
+def _table_text(table: Table, width: int) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    for title in ["", *table.titles]:
+        for block in _blocks(table, [column for column in table.columns if column.over == title], width):
+            if title:
+                yield Text(title, style="italic")
+            yield _grid(table, block)
+    if any(any(column.best) for column in table.columns):
+        yield Text(f"* best of its {table.ranked}", style="dim")
+    yield from map(Text, table.notes)
+
+
+def _blocks(table: Table, columns: Sequence[Column], width: int) -> list[list[Column]]:
+    """Neighbouring columns that fit beside the names; one at least."""
+    names = min(max(map(len, [*table.names, table.corner])), max(LEAST, width // 3))
+    blocks: list[list[Column]] = []
+    room = 0
+    for column in columns:
+        wide = max(len(line) for cell in [column.head, *column.cells] for line in cell.split("\n")) + GAP
+        if not blocks or wide > room:
+            blocks.append([])
+            room = width - names - 2
+        blocks[-1].append(column)
+        room -= wide
+    return blocks
+
+
+def _grid(table: Table, shown: Sequence[Column]) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    marked = any(any(column.best) for column in shown)
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
+    grid.add_column(table.corner, overflow="fold", min_width=min(LEAST, max(map(len, table.names))))
+    for column in shown:
+        # The star hangs to the right of the digits, so that figures stay under each other.
+        grid.add_column(Text(column.head + (" " if marked else "")), justify="right", no_wrap=True)
+    for i, name in enumerate(table.names):
+        cells = [Text(c.cells[i] + ("*" if c.best[i] else " " if marked else "")) for c in shown]
+        for cell, column in zip(cells, shown, strict=True):
+            cell.stylize("bold" if column.best[i] else "")
+        grid.add_row(Text(one_line(name)), *cells)
+    return grid
