@@ -13,7 +13,9 @@ Every message reads: *what* of *whom* must be *what*; got *what*. The outermost 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 
 class SmoothcertError(Exception):
@@ -73,3 +75,15 @@ def require_number(whom: str, least: float = 0.0, **options: object) -> None:
     for name, value in options.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < least:
             raise OptionError(f"{name} of {whom} must be a finite number of at least {least:g}; got {value}")
+
+
+def require_fields(whom: str, part: Any, may_be_zero: Iterable[str] = ()) -> None:
+    """The options of a part by their types: an `int` counts something, a `float` measures it, a `bool` is one."""
+    for field in dataclasses.fields(part):
+        kind, value = getattr(field.type, "__name__", field.type), getattr(part, field.name)
+        if kind == "int":
+            require_count(whom, least=int(field.name not in may_be_zero), **{field.name: value})
+        elif kind == "float":
+            require_number(whom, **{field.name: value})
+        elif kind == "bool" and not isinstance(value, bool):
+            raise OptionError(f"{field.name} of {whom} must be true or false; got {value}")

@@ -7,6 +7,7 @@ always in units of [0,1] (Cohen et al. 2019, §4).
 
 import math
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from smoothcert.errors import ModelError, OptionError, require_count
+from smoothcert.errors import ModelError, OptionError, require_count, require_fields
 
 
 class Normalise(nn.Module):
@@ -51,6 +52,7 @@ class Architecture(ABC):
     std: Sequence[float] = (0.5,)
 
     def __post_init__(self) -> None:
+        require_fields(self.name, self)
         for what, least in (("mean", -math.inf), ("std", 0.0)):
             values = getattr(self, what)
             listed = list(values) if isinstance(values, list | tuple) else [values]  # JSON and commands give these
@@ -79,6 +81,11 @@ class Architecture(ABC):
     @abstractmethod
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         """The layers behind `normalise`, with it, for inputs of a shape that was checked."""
+
+
+def sequential(**layers: nn.Module) -> nn.Sequential:
+    """Layers one behind the other, by name."""
+    return nn.Sequential(OrderedDict(layers))
 
 
 def start(network: nn.Module) -> None:

@@ -1,12 +1,10 @@
 """AlexNet (Krizhevsky et al. 2012; layers of Krizhevsky 2014) fitted to 32×32 as the field does: one linear layer."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from torch import nn
 
-from smoothcert.architectures import Architecture, Normalise, start
-from smoothcert.errors import require_count
+from smoothcert.architectures import Architecture, Normalise, sequential, start
 
 
 @dataclass(frozen=True)
@@ -16,10 +14,6 @@ class Alexnet(Architecture):
     smallest = 29
 
     width: int = 64
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("alexnet", width=self.width)
 
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, width = shape
@@ -41,7 +35,6 @@ class Alexnet(Architecture):
             nn.MaxPool2d(2),
         )
         linear = nn.Linear(4 * one * pixels, classes)
-        layers = OrderedDict(normalise=normalise, features=features, flatten=nn.Flatten(), classifier=linear)
-        network = nn.Sequential(layers)
+        network = sequential(normalise=normalise, features=features, flatten=nn.Flatten(), classifier=linear)
         start(network)  # it has no batch norm: with torch's own weights signals all but vanish on their way
         return network

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from smoothcert.architectures import Architecture, Normalise, start
-from smoothcert.errors import OptionError, require_count
+from smoothcert.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,9 @@ class Densenet(Architecture):
     growth: int = 12
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not isinstance(self.depth, int) or self.depth < 10 or self.depth % 6 != 4:
             raise OptionError(f"depth of densenet must be 6n+4 (10, 22, 40, 100, 190, …); got {self.depth}")
-        require_count("densenet", growth=self.growth)
+        super().__post_init__()
 
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         return DenseNetwork(normalise, shape[0], (self.depth - 4) // 6, self.growth, classes)

@@ -1,12 +1,10 @@
 """A small convolutional network for the 8×8 digits: trains in seconds on a CPU."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from torch import nn
 
-from smoothcert.architectures import Architecture, Normalise
-from smoothcert.errors import require_count
+from smoothcert.architectures import Architecture, Normalise, sequential
 
 
 @dataclass(frozen=True)
@@ -15,18 +13,13 @@ class DigitsCnn(Architecture):
 
     width: int = 16
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("digits_cnn", width=self.width)
-
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
-        layers: OrderedDict[str, nn.Module] = OrderedDict(normalise=normalise)
+        layers: dict[str, nn.Module] = {"normalise": normalise}
         before, height, width = shape
         for number, (after, stride) in enumerate([(self.width, 1), (2 * self.width, 2), (4 * self.width, 2)], start=1):
             layers[f"conv{number}"] = nn.Conv2d(before, after, kernel_size=3, stride=stride, padding=1, bias=False)
             layers[f"bn{number}"] = nn.BatchNorm2d(after)
             layers[f"relu{number}"] = nn.ReLU()
             before, height, width = after, -(-height // stride), -(-width // stride)
-        layers["flatten"] = nn.Flatten()
-        layers["linear"] = nn.Linear(before * height * width, classes)
-        return nn.Sequential(layers)
+        linear = nn.Linear(before * height * width, classes)
+        return sequential(**layers, flatten=nn.Flatten(), linear=linear)

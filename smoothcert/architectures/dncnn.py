@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from smoothcert.architectures import Architecture, Normalise, start
-from smoothcert.errors import OptionError, require_count
+from smoothcert.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,6 @@ class Dncnn(Architecture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("dncnn", depth=self.depth, width=self.width)
         if self.depth < 2:
             raise OptionError(f"depth of dncnn must be at least 2; got {self.depth}")
 

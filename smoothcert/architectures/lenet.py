@@ -1,11 +1,10 @@
 """LeNet-5 (LeCun et al. 1998) with rectifiers and max-pooling, as it is used today; made for 1×28×28."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from torch import nn
 
-from smoothcert.architectures import Architecture, Normalise
+from smoothcert.architectures import Architecture, Normalise, sequential
 from smoothcert.errors import OptionError
 
 
@@ -18,14 +17,14 @@ class Lenet(Architecture):
     version: int = 5
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.version != 5:
             raise OptionError(f"version of lenet must be 5; got {self.version}")
+        super().__post_init__()
 
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         channels, height, width = shape
         pixels = ((height // 2 - 4) // 2) * ((width // 2 - 4) // 2)  # left after both convolutions and poolings
-        layers: OrderedDict[str, nn.Module] = OrderedDict(
+        return sequential(
             normalise=normalise,
             conv1=nn.Conv2d(channels, 6, kernel_size=5, padding=2),
             relu1=nn.ReLU(),
@@ -40,4 +39,3 @@ class Lenet(Architecture):
             relu4=nn.ReLU(),
             linear=nn.Linear(84, classes),
         )
-        return nn.Sequential(layers)

@@ -1,13 +1,12 @@
 """A multi-layer perceptron for inputs of any shape."""
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from torch import nn
 
-from smoothcert.architectures import Architecture, Normalise
-from smoothcert.errors import ModelError, require_count
+from smoothcert.architectures import Architecture, Normalise, sequential
+from smoothcert.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -17,20 +16,15 @@ class Mlp(Architecture):
     width: int = 256
     hidden: int = 2
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("mlp", width=self.width, hidden=self.hidden)
-
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if not shape or min(shape) < 1:
             raise ModelError(f"inputs of mlp must have at least one value; got shape {list(shape)}")
 
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
-        layers: OrderedDict[str, nn.Module] = OrderedDict(normalise=normalise, flatten=nn.Flatten())
+        layers: dict[str, nn.Module] = {"normalise": normalise, "flatten": nn.Flatten()}
         width = math.prod(shape)
         for number in range(1, self.hidden + 1):
             layers[f"linear{number}"] = nn.Linear(width, self.width)
             layers[f"relu{number}"] = nn.ReLU()
             width = self.width
-        layers["linear"] = nn.Linear(width, classes)
-        return nn.Sequential(layers)
+        return sequential(**layers, linear=nn.Linear(width, classes))

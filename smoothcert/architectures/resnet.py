@@ -32,7 +32,6 @@ class Resnet(Architecture):
     shortcut: str = "conv"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         known = isinstance(self.depth, int) and (self.depth in _BLOCKS or (self.depth >= 8 and self.depth % 6 == 2))
         if not known:
             raise OptionError(
@@ -42,6 +41,7 @@ class Resnet(Architecture):
             raise unknown("shortcut of resnet", str(self.shortcut), _SHORTCUTS)
         if self.depth in _BLOCKS and self.shortcut != "conv":
             raise OptionError(f"shortcut of resnet{self.depth} must be conv; got {self.shortcut}")
+        super().__post_init__()
 
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         if self.depth in _BLOCKS:

@@ -4,12 +4,11 @@ Sizes with 10 classes: 14,728,266 parameters at depth 16, 20,040,522 at depth 19
 in the published weights).
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from torch import nn
 
-from smoothcert.architectures import Architecture, Normalise, start
+from smoothcert.architectures import Architecture, Normalise, sequential, start
 from smoothcert.errors import OptionError
 
 _WIDTHS = (64, 128, 256, 512, 512)
@@ -25,9 +24,9 @@ class Vgg(Architecture):
     depth: int = 16
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not isinstance(self.depth, int) or self.depth not in _CONVOLUTIONS:
             raise OptionError(f"depth of vgg must be 11, 13, 16 or 19; got {self.depth}")
+        super().__post_init__()
 
     def network(self, normalise: Normalise, shape: tuple[int, ...], classes: int) -> nn.Module:
         before, height, width = shape
@@ -38,9 +37,8 @@ class Vgg(Architecture):
                 before = after
             features.append(nn.MaxPool2d(2))
         linear = nn.Linear(before * (height // 32) * (width // 32), classes)
-        layers = OrderedDict(
+        network = sequential(
             normalise=normalise, features=nn.Sequential(*features), flatten=nn.Flatten(), classifier=linear
         )
-        network = nn.Sequential(layers)
         start(network)
         return network

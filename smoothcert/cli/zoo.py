@@ -12,7 +12,7 @@ from smoothcert.cli._console import console
 from smoothcert.errors import unknown
 
 if TYPE_CHECKING:
-    from smoothcert.zoo import Measured, Network
+    from smoothcert.zoo import CertifiedFigures, Network
 
 RADII = ("0", "0.25", "0.5", "0.75")
 
@@ -96,7 +96,7 @@ def _tell(network: Network) -> None:
         typer.echo(f"  {fact}: {words}")
 
 
-def _percent(measured: Measured, radius: str) -> str:
+def _percent(measured: CertifiedFigures, radius: str) -> str:
     from smoothcert.report.metrics import Share
     from smoothcert.report.tables import percent
 
@@ -104,7 +104,7 @@ def _percent(measured: Measured, radius: str) -> str:
     return percent(Share(round(share * measured.inputs), measured.inputs))
 
 
-def _protocol(measured: Measured) -> str:
+def _protocol(measured: CertifiedFigures) -> str:
     every = f"every {measured.skip}th " if measured.skip > 1 else ""
     return (
         f"{every}of {measured.data} ({measured.split}), {measured.inputs} inputs, "

@@ -4,8 +4,6 @@ A data set is one file of this folder. `_sets` knows how to download, to take a 
 client, and to keep a cache: a folder for each data set, put in place whole or not at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import io

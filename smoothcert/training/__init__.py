@@ -3,8 +3,6 @@
 Settings ─▶ setup (inputs, network, objective) ─▶ loop ─▶ checkpoint
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping

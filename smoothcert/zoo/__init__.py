@@ -5,8 +5,6 @@ how it is made again, what it reaches, by which command that was measured, and t
 types that: `zoo/add.py` of the repository writes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tomllib
@@ -22,7 +20,7 @@ TABLE = "zoo.toml"
 
 
 @dataclass(frozen=True)
-class Measured:
+class CertifiedFigures:
     """What a certification found; the figures speak about these inputs, this n and this alpha."""
 
     command: str
@@ -47,7 +45,7 @@ class Network:
     about: str
     command: str  # makes it again
     sha256: Mapping[str, str]  # by file
-    measured: Measured | None = None  # None between training and certification
+    measured: CertifiedFigures | None = None  # None between training and certification
 
     @property
     def folder(self) -> Path:
@@ -113,5 +111,5 @@ def hint(spec: str | Path) -> str:
 def _network(name: str, table: dict[str, Any]) -> Network:
     measured = table.pop("measured", None)
     if measured is not None:
-        measured = Measured(**{**measured, "acr_interval": tuple(measured["acr_interval"])})
+        measured = CertifiedFigures(**{**measured, "acr_interval": tuple(measured["acr_interval"])})
     return Network(name, measured=measured, **table)

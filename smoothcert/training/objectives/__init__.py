@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from smoothcert.contracts import Batch, Norm
-from smoothcert.errors import require_count
+from smoothcert.errors import require_fields
 from smoothcert.training.noisy import Noisy, fresh, scores
 
 
@@ -23,10 +23,12 @@ class Loss:
     published: ClassVar[Mapping[float, Mapping[str, Any]]] = {}  # σ → options, used where none are given
     denoises: ClassVar[bool] = False  # trains a denoiser, images → images, and not a classifier
 
+    may_be_zero: ClassVar[tuple[str, ...]] = ()  # options that count something and need not
+
     copies: int
 
     def __post_init__(self) -> None:
-        require_count(self.name, copies=self.copies)
+        require_fields(self.name, self, self.may_be_zero)
 
     @property
     def name(self) -> str:
@@ -37,7 +39,7 @@ class Loss:
         """As config.json keeps them."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+    def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         noisy = fresh(batch, self.copies)
         return self.terms(scores(model, noisy(self.points(model, batch, noisy))), batch)
 
@@ -45,7 +47,7 @@ class Loss:
         """Where the copies are taken, [batch, ...]: at the inputs."""
         return batch.x
 
-    def terms(self, answers: Tensor, batch: Batch) -> Mapping[str, Tensor]:
+    def terms(self, answers: Tensor, batch: Batch) -> dict[str, Tensor]:
         """The terms, from scores [copies, batch, classes]: the mean cross-entropy."""
         return {"cross_entropy": F.cross_entropy(answers.flatten(0, 1), batch.y.repeat(self.copies))}
 

@@ -9,14 +9,12 @@ Mean cross-entropy + λ·mean_k KL(p̄ ‖ p_k) + η·H(p̄), with p_k = softmax
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 from torch.nn import functional as F
 
 from smoothcert.contracts import Batch
-from smoothcert.errors import require_number
 from smoothcert.training.objectives import Loss
 
 
@@ -30,11 +28,7 @@ class Consistency(Loss):
     consistency: float = 20.0
     entropy: float = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number("consistency", consistency=self.consistency, entropy=self.entropy)
-
-    def terms(self, answers: Tensor, batch: Batch) -> Mapping[str, Tensor]:
+    def terms(self, answers: Tensor, batch: Batch) -> dict[str, Tensor]:
         logs = answers.log_softmax(-1)
         mean_log = logs.logsumexp(0) - math.log(self.copies)
         mean = mean_log.exp()

@@ -1,6 +1,5 @@
 """Squared error of a denoiser (Salman et al. 2020, "Denoised Smoothing", §3.1): mean (D(x+ε) − x)² over pixels."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -17,5 +16,5 @@ class Denoise(Loss):
 
     copies: int = 1
 
-    def terms(self, answers: Tensor, batch: Batch) -> Mapping[str, Tensor]:
+    def terms(self, answers: Tensor, batch: Batch) -> dict[str, Tensor]:
         return {"squared_error": (answers - batch.x).square().mean()}

@@ -11,7 +11,6 @@ Published for CIFAR-10, with 440 epochs and lr 0.01, ÷10 at 200 and 400:
     1.0    16      12          8        16
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -20,7 +19,6 @@ import torch
 from torch import Tensor
 
 from smoothcert.contracts import Batch, Norm
-from smoothcert.errors import require_number
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.training.noisy import smoothed_loss
@@ -42,11 +40,7 @@ class Macer(Loss):
     hinge: float = 8.0
     beta: float = 16.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number(self.name, strength=self.strength, hinge=self.hinge, beta=self.beta)
-
-    def terms(self, answers: Tensor, batch: Batch) -> Mapping[str, Tensor]:
+    def terms(self, answers: Tensor, batch: Batch) -> dict[str, Tensor]:
         plain = isinstance(batch.noise, Gaussian | GaussianGrid)
         gap, correct = (quantile_gap if plain else partial(radius_gap, batch.noise))(self.beta * answers, batch.y)
         shortfall = batch.sigma / 2 * (self.hinge - gap).clamp_min(0) * correct

@@ -14,7 +14,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from smoothcert.contracts import Batch, Norm
-from smoothcert.errors import require_count, require_number, unknown
+from smoothcert.errors import require_number, unknown
 from smoothcert.training.noisy import Noisy, ddn, pgd
 from smoothcert.training.objectives import Loss, warmed
 
@@ -32,6 +32,8 @@ class Smoothadv(Loss):
         1.0: {"steps": 10, "epsilon": 2.0, "copies": 2},
     }
 
+    may_be_zero = ("steps",)
+
     steps: int = 10
     epsilon: float = 1.0
     copies: int = 8
@@ -41,8 +43,7 @@ class Smoothadv(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count(self.name, least=0, steps=self.steps)
-        require_number(self.name, epsilon=self.epsilon, warmup=self.warmup, step_size=self.step_size or 0.0)
+        require_number(self.name, step_size=self.step_size or 0.0)
         if self.attack not in ATTACKS:
             raise unknown(f"attack of {self.name}", str(self.attack), ATTACKS)
 

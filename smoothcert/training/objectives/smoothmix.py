@@ -9,14 +9,12 @@ be answered by y_mix = (1−t)·p̄(x) + t/C. Cross-entropy + η·KL(y_mix ‖ p
     1.0    4      2          5         2
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from smoothcert.contracts import Batch
-from smoothcert.errors import OptionError, require_count, require_number
 from smoothcert.training.noisy import Noisy, along, ascent, evaluating, fresh, scores, unit
 from smoothcert.training.objectives import Loss, warmed
 
@@ -35,14 +33,7 @@ class Smoothmix(Loss):
     warmup: float = 10
     first_step: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("smoothmix", steps=self.steps)
-        require_number("smoothmix", step_size=self.step_size, mixing=self.mixing, warmup=self.warmup)
-        if not isinstance(self.first_step, bool):
-            raise OptionError(f"first_step of smoothmix must be true or false; got {self.first_step}")
-
-    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+    def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         noisy = fresh(batch, self.copies)
         path = self.path(model, batch, noisy)
         x, far = (path[0] if self.first_step else batch.x), path[-1]

@@ -4,7 +4,6 @@ Cross-entropy between the class that the classifier gives x and its answer to D(
 Begin with a denoiser trained by `denoise` (`--from`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -30,7 +29,7 @@ class Stability(Loss):
         super().__post_init__()
         self._loaded.append(read_any(self.classifier).requires_grad_(False))
 
-    def terms(self, answers: Tensor, batch: Batch) -> Mapping[str, Tensor]:
+    def terms(self, answers: Tensor, batch: Batch) -> dict[str, Tensor]:
         frozen = self._loaded[0].to(batch.x.device)
         with torch.no_grad():
             wanted = frozen(batch.x).argmax(dim=1)
