@@ -19,7 +19,7 @@ import torch
 
 from smoothcert import catalog
 from smoothcert.classifiers import ready, wrap
-from smoothcert.classifiers.bundle import Bundle
+from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Answer, Job, Source
 from smoothcert.decisions import VoteCounts, composed, of_classes, of_selection
 from smoothcert.engine.local import Local

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smoothcert.classifiers import load
-    from smoothcert.classifiers.denoised import Denoised
+    from smoothcert.classifiers.composed import Denoised
     from smoothcert.compositions import Aces, Route
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
     from smoothcert.ensembles import Ensemble
@@ -35,7 +35,7 @@ _HOME = {
     "Aces": "smoothcert.compositions",
     "Certificate": "smoothcert.contracts",
     "SmoothcertError": "smoothcert.errors",
-    "Denoised": "smoothcert.classifiers.denoised",
+    "Denoised": "smoothcert.classifiers.composed",
     "Discrete": "smoothcert.noise.discrete",
     "Ensemble": "smoothcert.ensembles",
     "Evidence": "smoothcert.contracts",

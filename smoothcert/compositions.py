@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from smoothcert.catalog import describe
-from smoothcert.classifiers import bundle, load, wrap
+from smoothcert.classifiers import composite, load, wrap
+from smoothcert.classifiers.composed import Bundle
+from smoothcert.classifiers.composite import Kind
 from smoothcert.contracts import Certificate, Noise
 from smoothcert.errors import ModelError
 from smoothcert.procedures.aces import Aces as AcesCertify
@@ -27,16 +29,16 @@ from smoothcert.smoothed import Arithmetic, Procedure, Smoothed
 Part = tuple[str, Any, Noise | None]  # role, model or what `smoothcert.load` takes, noise; a core has none
 
 
-class Composition(ABC):
+class SmoothedComposition(ABC):
     """Networks with roles, each under its noise. A network is an object, or what `smoothcert.load` takes."""
 
-    kind: bundle.Part  # the procedure's name, with the options that belong to the composition
+    kind: Kind
 
     def __init__(self, parts: Sequence[Part], noise: Noise, engine: str, arithmetic: Arithmetic) -> None:
         self.parts = tuple(parts)
         roles, models, noises = zip(*parts, strict=True)
         loaded = tuple(load(model) if isinstance(model, str | Path) else wrap(model) for model in models)
-        self._smoothed = Smoothed(bundle.Bundle(roles, loaded, noises), noise, engine=engine, arithmetic=arithmetic)
+        self._smoothed = Smoothed(Bundle(roles, loaded, noises), noise, engine=engine, arithmetic=arithmetic)
 
     @abstractmethod
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure: ...
@@ -71,27 +73,36 @@ class Composition(ABC):
         return self._smoothed.run(self._predicting(n, alpha), [x], seed, batch)[0].label
 
     def save(self, folder: str | Path) -> None:
-        """Write composition.json; the networks stay where they are, so they must be folders, files or names."""
+        """Write composite.json; the networks stay where they are, so they must be folders, files or names."""
         for role, model, _ in self.parts:
             if not isinstance(model, str | Path):
                 raise ModelError(
                     f"{role} of a composition must be a folder, file or name to be saved; got {type(model).__name__}"
                 )
-        parts = [(role, str(model), None if noise is None else describe(noise)) for role, model, noise in self.parts]
-        bundle.write(Path(folder), bundle.described(Path(folder), self.kind, parts))
+        members = tuple(
+            composite.described(Path(folder), str(model), role, describe(noise) if noise else None)
+            for role, model, noise in self.parts
+        )
+        composite.write(Path(folder), composite.Composite(self.kind, members, options=self._options()))
+
+    def _options(self) -> dict[str, Any]:
+        """What belongs to the composition beside its networks."""
+        return {}
 
     def _at(self, folder: Path) -> Self:
         """As loaded from a folder: its networks can be saved again."""
-        places = [bundle.located(folder, member) for member in bundle.read(folder).members]
+        places = [composite.located(folder, member) for member in composite.read(folder).members]
         self.parts = tuple((role, place, noise) for (role, _, noise), place in zip(self.parts, places, strict=True))
         return self
 
 
-class Aces(Composition):
+class Aces(SmoothedComposition):
     """The certified network where the selection is certain of it, else the core, which has no radius.
 
     Without a selection network the certified one's own entropy selects, where it is at most theta.
     """
+
+    kind = "aces"
 
     def __init__(
         self,
@@ -105,7 +116,6 @@ class Aces(Composition):
         arithmetic: Arithmetic = None,
     ) -> None:
         self.theta = AcesCertify(theta).theta
-        self.kind = {"name": "aces", "theta": theta}
         selection: list[Part] = [] if select is None else [("select", select, noise)]
         super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine, arithmetic)
 
@@ -114,16 +124,19 @@ class Aces(Composition):
         cls, folder: str | Path, theta: float | None = None, *, engine: str = "auto", arithmetic: Arithmetic = None
     ) -> Self:
         """A composition that was saved, or that `smoothcert aces certify` keeps as RUN/model; at another theta."""
-        kind, networks = bundle.load_kind(Path(folder), "aces")
+        said, networks = composite.bundle(Path(folder), "aces")
         parts = dict(zip(networks.roles, networks.members, strict=True))
         noise = networks.noises[0]
         if noise is None or not {"certify", "core"} <= parts.keys():
             raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
-        at = kind.get("theta", 0.3) if theta is None else theta
+        at = said.options.get("theta", 0.3) if theta is None else theta
         made = cls(
             parts["certify"], parts["core"], noise, at, parts.get("select"), engine=engine, arithmetic=arithmetic
         )
         return made._at(Path(folder))
+
+    def _options(self) -> dict[str, Any]:
+        return {"theta": self.theta}
 
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
         return AcesCertify(self.theta, n0, n, alpha)
@@ -132,8 +145,10 @@ class Aces(Composition):
         return AcesPredict(self.theta, n, alpha)
 
 
-class Route(Composition):
+class Route(SmoothedComposition):
     """A selector chooses one of several branches, each with its own noise; a branch without noise is a core."""
+
+    kind = "route"
 
     def __init__(
         self,
@@ -146,14 +161,13 @@ class Route(Composition):
     ) -> None:
         if len(branches) < 2:
             raise ModelError(f"a route must have at least two branches; got {len(branches)}")
-        self.kind = {"name": "route"}
         parts: list[Part] = [(f"branch {number}", *branch) for number, branch in enumerate(branches)]
         super().__init__([*parts, ("select", selector, noise)], noise, engine, arithmetic)
 
     @classmethod
     def load(cls, folder: str | Path, *, engine: str = "auto", arithmetic: Arithmetic = None) -> Self:
         """A composition that was saved, or that a run of `smoothcert route certify` keeps as RUN/model."""
-        _, networks = bundle.load_kind(Path(folder), "route")
+        _, networks = composite.bundle(Path(folder), "route")
         *branches, (selector, noise) = zip(networks.members, networks.noises, strict=True)
         if noise is None:
             raise ModelError(f"{folder} must hold branches and a selector with its noise; it does not")

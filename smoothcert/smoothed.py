@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from smoothcert.arithmetic import ChosenNoise, choose
 from smoothcert.arithmetic import check as check_arithmetic
 from smoothcert.classifiers import Ready, ready, wrap
-from smoothcert.classifiers.bundle import Bundle
-from smoothcert.classifiers.composed import leaves
+from smoothcert.classifiers.composed import Bundle, leaves
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Certificate, Classifier, Job, Noise, Sampling, Source, Steps, input_key
 from smoothcert.engine.local import Local

@@ -22,7 +22,7 @@ import torch
 from together import Everybody, Votes, models_of, outcome_of, recipe_of, steps
 
 from smoothcert import data
-from smoothcert.classifiers import ensemble, load, ready
+from smoothcert.classifiers import composite, load, ready
 from smoothcert.contracts import Job, Source
 from smoothcert.engine.local import Local
 from smoothcert.noise.discrete import Discrete
@@ -69,8 +69,8 @@ def certified(members, arm, inputs, options, out):
     """A run of each member and of their mean, from the same draws."""
     noise, procedure, own = NOISES[arm], Certify(100, Fixed(options.n)), threading.local()
     whole = out / f"{arm}-mean-of-3"
-    parts = tuple(ensemble.described(whole, member) for member in members)
-    ensemble.write(whole, ensemble.Description(parts, {"name": "soft_vote"}))
+    parts = tuple(composite.described(whole, member) for member in members)
+    composite.write(whole, composite.Composite("ensemble", parts, {"name": "soft_vote"}))
     names, models = [*members, str(whole)], models_of(members, [whole], own)
     fast = tuple(ready(load(name), inputs.tensor(0), threads=1).classifier for name in members)
     source = Source(Everybody(fast), noise, Votes(models, own, len(fast)))

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from smoothcert import data
-from smoothcert.classifiers import digest, ensemble, load, ready
+from smoothcert.classifiers import composite, digest, load, ready
 from smoothcert.cli._arithmetic import settled
 from smoothcert.cli._progress import bar
 from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
@@ -104,9 +104,9 @@ def models_of(members, folders, own):
     places = {digest(name).hex: number for number, name in enumerate(members)}
     models = [Noted(own, number) for number in range(len(members))]
     for folder in folders:
-        said = ensemble.read(Path(folder))
+        said = composite.read(Path(folder))
         inner = [Noted(own, places[member.digest]) for member in said.members]
-        models.append(ensemble.compose(inner, said.vote, said.asking))
+        models.append(composite.compose(inner, said.vote, said.cascade))
     return tuple(models)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import islands
 
 from smoothcert.classifiers import digest, load
-from smoothcert.classifiers.function import resolve
+from smoothcert.classifiers.module import resolve
 from smoothcert.data import Subset
 from smoothcert.data import load as load_data
 from smoothcert.memory import Memory

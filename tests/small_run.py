@@ -8,7 +8,7 @@ import linear
 import numpy as np
 
 from smoothcert.classifiers import digest, load
-from smoothcert.classifiers.function import resolve
+from smoothcert.classifiers.module import resolve
 from smoothcert.data import Inputs, Subset
 from smoothcert.data import load as load_data
 from smoothcert.noise.gaussian import Gaussian

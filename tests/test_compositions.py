@@ -99,9 +99,7 @@ def test_a_saved_composition_is_the_same_again(tmp_path, x):
     assert again.theta == 0.4 and smoothcert.Aces.load(tmp_path / "aces", theta=0.8).theta == 0.8
     assert again.certify(x[0], n=200) == aces.certify(x[0], n=200)
     again.save(tmp_path / "copy")
-    assert (tmp_path / "copy" / "composition.json").read_bytes() == (
-        tmp_path / "aces" / "composition.json"
-    ).read_bytes()
+    assert (tmp_path / "copy" / "composite.json").read_bytes() == (tmp_path / "aces" / "composite.json").read_bytes()
     route = smoothcert.Route(
         [("linear:score", NOISE), ("switches:core", None)], "switches:select", smoothcert.Gaussian(0.5)
     )
@@ -128,12 +126,12 @@ def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
     aces.save(tmp_path / "a")
     with pytest.raises(smoothcert.SmoothcertError, match="got another composition"):
         smoothcert.Aces("linear:score", "switches:core", NOISE, 0.9).save(tmp_path / "a")
-    path = tmp_path / "a" / "composition.json"
+    path = tmp_path / "a" / "composite.json"
     table = json.loads(path.read_text())
     table["members"][1]["digest"] = "0" * 64
     path.write_text(json.dumps(table))
     with pytest.raises(ModelError, match=r"member switches:core of .* its hash differs"):
         smoothcert.Aces.load(tmp_path / "a")
     path.write_text("{")
-    with pytest.raises(ModelError, match="must be the description of a composition"):
+    with pytest.raises(ModelError, match="must describe a model of several networks"):
         smoothcert.Aces.load(tmp_path / "a")

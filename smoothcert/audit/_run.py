@@ -11,7 +11,8 @@ from smoothcert import zoo
 from smoothcert.audit._check import Check
 from smoothcert.audit._claims import Claim, claims, sample
 from smoothcert.bounds import check_alpha, check_draws
-from smoothcert.classifiers import bundle, differentiable, digest, load, ready
+from smoothcert.classifiers import composite, differentiable, digest, load, ready
+from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Classifier, Source
 from smoothcert.data import Inputs
 from smoothcert.errors import ModelError, OptionError
@@ -116,7 +117,7 @@ def _asking(
     from smoothcert.audit.batches import batches
     from smoothcert.audit.fresh import fresh
 
-    if isinstance(source.classifier, bundle.Bundle):
+    if isinstance(source.classifier, Bundle):
         if plan.radii:
             raise OptionError("--radii must be asked of a run of one network; got a composition")
         return [_untried("a composition is not one smoothed network")], []
@@ -140,7 +141,7 @@ def _asking(
 def _model(folder: Path, spec: Spec, model: str | None) -> tuple[Classifier | None, str, str]:
     """The model, its hash, and the reason where it is there but is not what it was."""
     own = folder / MODEL  # a composition is kept inside its run, and moves with it
-    place = model or (str(own) if bundle.is_bundle(own) else spec.model)
+    place = model or (str(own) if composite.is_composite(own) else spec.model)
     try:
         loaded = load(place)
         return loaded, digest(place).hex, ""
@@ -152,8 +153,8 @@ def _model(folder: Path, spec: Spec, model: str | None) -> tuple[Classifier | No
 
 def _absent(folder: Path) -> Classifier:
     """In the place of a model that must not be asked: of a composition its outline, to replay what it answered."""
-    if bundle.is_bundle(folder / MODEL):
-        return bundle.outline(folder / MODEL)
+    if composite.is_composite(folder / MODEL):
+        return composite.outline(folder / MODEL)
 
     def nobody(x: Tensor) -> Tensor:
         raise ModelError("a model that was not certified must not be asked")

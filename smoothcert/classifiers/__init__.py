@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import zoo
-from smoothcert.classifiers import bundle, denoised, digests, ensemble
-from smoothcert.classifiers.composed import Composition, leaves, rebuilt
+from smoothcert.classifiers import composite, digests
+from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.errors import ModelError, OptionError, unknown
 
@@ -31,19 +31,15 @@ def load(spec: str | Path) -> Classifier:
         from smoothcert.classifiers.onnx import Onnx
 
         return Onnx(path)
-    if ensemble.is_ensemble(path):
-        return ensemble.load(path)
-    if bundle.is_bundle(path):
-        return bundle.load(path)
-    if denoised.is_denoised(path):
-        return denoised.load(path)
+    if composite.is_composite(path) or any((path / name).exists() for name in composite.OLDER):
+        return composite.load(path)
     if path.exists():
         from smoothcert.classifiers.module import Module
         from smoothcert.training.checkpoints import read_any
 
         return Module(read_any(path))
     if ":" in text:
-        from smoothcert.classifiers.function import resolve
+        from smoothcert.classifiers.module import resolve
 
         return wrap(resolve(text))
     raise ModelError(
@@ -56,13 +52,12 @@ def wrap(model: Any) -> Classifier:
     """A torch network or any other callable → classifier; what already is one stays as it is."""
     from torch import nn
 
-    from smoothcert.classifiers.function import Function
-    from smoothcert.classifiers.module import Module
+    from smoothcert.classifiers.module import Function, Module
     from smoothcert.classifiers.onnx import Onnx
 
     if isinstance(model, nn.Module):
         return Module(model)
-    if isinstance(model, Module | Onnx | Function | Composition):
+    if isinstance(model, Module | Onnx | Function | HasMembers):
         return model
     if not callable(model):
         raise ModelError(f"a model must be a torch module or a callable; got {type(model).__name__}")
@@ -90,7 +85,7 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
         raise OptionError(f"threads must be a positive whole number; got {threads}")
     inside = leaves(classifier)
     parts, workers = _arranged([_fast(leaf, example, engine, threads) for leaf in inside], example, threads)
-    if not isinstance(classifier, Composition):
+    if not isinstance(classifier, HasMembers):
         return parts[0]._replace(workers=workers)
     fast = {leaf: part.classifier for leaf, part in zip(inside, parts, strict=True)}
     engines = {part.engine for part in parts}
@@ -168,7 +163,6 @@ def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
 
 def differentiable(classifier: Classifier, example: Tensor) -> Classifier:
     """The same classifier with gradients to its inputs; only torch networks and compositions of them have any."""
-    from smoothcert.classifiers.composed import rebuilt
     from smoothcert.classifiers.module import Module
 
     def network(leaf: Classifier) -> Classifier:
@@ -196,12 +190,8 @@ def try_once(classifier: Classifier, example: Tensor) -> None:
 def digest(spec: str | Path) -> ModelDigest:
     """A hash of a model: weights and architecture, ONNX with its weights, a callable and its source, or members."""
     path = zoo.located(spec)
-    if ensemble.is_ensemble(path):
-        return ensemble.read(path).digest
-    if bundle.is_bundle(path):
-        return bundle.read(path).digest
-    if denoised.is_denoised(path):
-        return denoised.read(path).digest
+    if composite.is_composite(path):
+        return composite.read(path).digest
     if path.is_dir():
         return digests.of_files([path / "config.json", path / "weights.safetensors"])
     if path.suffix == ".onnx" and path.is_file():

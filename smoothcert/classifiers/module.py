@@ -1,7 +1,11 @@
-"""A torch network as a classifier: device, eval mode and precision are settled here and nowhere else."""
+"""A torch network or any callable as a classifier: device, eval mode and precision are settled here, nowhere else."""
 
 from __future__ import annotations
 
+import copy
+import importlib
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,16 +60,14 @@ def arranged(network: nn.Module, example: Tensor, device: str) -> Module:
     """A copy of the network made fast on a device: batch-norm folded where that can be done, channels last."""
     import torch
 
-    copy = _folded(network, example)
-    if any(parameter.ndim == 4 for parameter in copy.parameters()):
-        copy = copy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return Module(copy.to(device), device)
+    fast = _folded(network, example)
+    if any(parameter.ndim == 4 for parameter in fast.parameters()):
+        fast = fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return Module(fast.to(device), device)
 
 
 def _folded(network: nn.Module, example: Tensor) -> nn.Module:
     """A copy with batch-norm folded into convolutions, if the network can be traced and its scores stay the same."""
-    import copy
-
     import torch
     from torch.fx.experimental.optimization import fuse
 
@@ -79,3 +81,41 @@ def _folded(network: nn.Module, example: Tensor) -> nn.Module:
         # Tracing a stranger's network may fail in any way; the network itself is then as good, only slower.
         return plain
     return candidate if close else plain
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """Calls with a float32 tensor [batch, ...]; takes a tensor or an array of scores [batch, classes] back."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        import numpy as np
+        import torch
+
+        try:
+            scores = self.function(x)
+        except Exception as error:
+            # A stranger's code may raise anything; it is their input that is bad, and this names it in one line.
+            raise ModelError(
+                f"the classifier must accept inputs {list(x.shape)}; it raised {type(error).__name__}: {error}"
+            ) from error
+        if isinstance(scores, np.ndarray):
+            scores = torch.from_numpy(scores)
+        return scores.detach().float().cpu() if isinstance(scores, torch.Tensor) else scores
+
+
+def resolve(spec: str) -> Any:
+    """The object that `package.module:callable` names; the current folder is searched like Python itself would."""
+    module_name, _, attribute = spec.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        target: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            target = getattr(target, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ModelError(f"model must name a callable that can be imported; got '{spec}' ({error})") from error
+    if not callable(target):
+        raise ModelError(f"model must name a callable; '{spec}' is of type {type(target).__name__}")
+    return target

@@ -13,6 +13,7 @@ from smoothcert.errors import ModelError
 
 if TYPE_CHECKING:
     from smoothcert.classifiers import Ready
+    from smoothcert.classifiers.composite import Kind
     from smoothcert.cli._drawing import Drawing
     from smoothcert.contracts import Noise
     from smoothcert.data import Inputs
@@ -25,14 +26,15 @@ def carry_out(
     drawing: Drawing,
     networks: Sequence[Network],
     procedure: Any,
-    kind: dict[str, Any],
+    kind: Kind,
+    options: dict[str, Any],
     noise: Noise,
     arithmetic: str | None,
     about: str,
 ) -> None:
     """Write the composition into the run's folder, and answer its question for every input."""
     from smoothcert.catalog import describe
-    from smoothcert.classifiers import bundle
+    from smoothcert.classifiers import composite
     from smoothcert.runs.store import MODEL, refuse_strangers
 
     inputs = drawing.load()
@@ -41,10 +43,13 @@ def carry_out(
     print(f"smoothcert: {p.say_noise(noise)}: {about}", file=sys.stderr)
     prepared = _prepared(networks, inputs, drawing)
     folder = drawing.out / MODEL
-    parts = [(role, model, None if around is None else describe(around)) for role, model, around in networks]
-    bundle.write(folder, bundle.described(folder, kind, parts))
+    members = [
+        composite.described(folder, model, role, describe(around) if around else None)
+        for role, model, around in networks
+    ]
+    composite.write(folder, composite.Composite(kind, tuple(members), options=options))
     question = drawing.question(str(folder), inputs, noise, procedure)
-    drawing.carry_out(question, inputs, prepared, str(kind["name"]))
+    drawing.carry_out(question, inputs, prepared, kind)
 
 
 def _settled(
@@ -58,7 +63,7 @@ def _settled(
 def _prepared(networks: Sequence[Network], inputs: Inputs, drawing: Drawing) -> Ready:
     """The networks, found to go together, made fast."""
     from smoothcert.classifiers import load, ready
-    from smoothcert.classifiers.bundle import Bundle
+    from smoothcert.classifiers.composed import Bundle
     from smoothcert.ensembles.holdout import refuse_used
 
     loaded = [load(model) for _, model, _ in networks]

@@ -11,7 +11,7 @@ from smoothcert.errors import ModelError, OptionError, RunError
 from smoothcert.report._family import Family, difference
 
 if TYPE_CHECKING:
-    from smoothcert.classifiers.ensemble import Description, Member
+    from smoothcert.classifiers.composite import Composite, Member
     from smoothcert.runs.run import Run
 
 
@@ -91,15 +91,15 @@ def _run(word: str, records: Sequence[Run], paths: Sequence[Path], option: str) 
     raise OptionError(f"{option} must name runs of this report ({names}); got '{word.strip()}'")
 
 
-def _family(record: Run, members: Sequence[Run], description: Description | None) -> Family:
+def _family(record: Run, members: Sequence[Run], description: Composite | None) -> Family:
     if description is None:
         counted = record.settings.get("means", {}).get("member_calls") or {}
         return Family(record, tuple(members), max(len(members), counted.get("members", 0)))
-    weights = description.vote.get("weights") or [0.0] * len(description.members)
+    weights = (description.vote or {}).get("weights") or [0.0] * len(description.members)
     shares = sorted(zip((member.digest for member in description.members), weights, strict=True))
-    words = " in ".join(_words(part) for part in (description.vote, description.asking) if part is not None)
-    identity = json.dumps([description.vote["name"], shares])
-    whole = description.asking is None
+    words = " in ".join(_words(part) for part in (description.vote, description.cascade) if part is not None)
+    identity = json.dumps([(description.vote or {}).get("name"), shares])
+    whole = description.cascade is None
     return Family(record, tuple(members), len(description.members), words, identity, whole)
 
 
@@ -110,21 +110,21 @@ def _words(part: Any) -> str:
 
 
 def _is_ensemble(record: Run) -> bool:
-    from smoothcert.classifiers import ensemble
+    from smoothcert.classifiers import composite
 
     model = record.settings.get("question", {}).get("model")
-    return model is not None and ensemble.is_ensemble(Path(model))
+    return model is not None and composite.kind_of(Path(model)) == "ensemble"
 
 
-def _description(record: Run) -> Description | None:
+def _description(record: Run) -> Composite | None:
     """What the ensemble's folder says, if it is still the one that was certified."""
-    from smoothcert.classifiers import ensemble
+    from smoothcert.classifiers import composite
 
     if not _is_ensemble(record):
         return None
     question = record.settings["question"]
     try:
-        description = ensemble.read(Path(question["model"]))
+        description = composite.read(Path(question["model"]))
     except ModelError:
         return None
     return description if description.digest.hex == question["model_digest"] else None

@@ -53,7 +53,7 @@ def certify(
     if select is not None:
         networks.append(("select", select, around))
     about = f"two tests at {alpha / 2:g} each"
-    c.carry_out(drawing, networks, procedure, {"name": "aces", "theta": theta}, around, arithmetic, about)
+    c.carry_out(drawing, networks, procedure, "aces", {"theta": theta}, around, arithmetic, about)
     _say(drawing.out, theta)
 
 

@@ -21,7 +21,7 @@ def command(
         list[str],
         typer.Option("--with", metavar="DENOISER", help="A network that gives back images; again: an ensemble."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write denoised.json into.")],
+    out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
     vote: Annotated[
         str | None, typer.Option(help="Of several denoisers: soft (default), softmax, hard, max_margin.")
     ] = None,
@@ -31,11 +31,11 @@ def command(
     smoothcert train --arch dncnn17 --objective denoise --data cifar10 --sigma 0.25 --out models/d
     smoothcert denoise clean.safetensors --with models/d --out models/clean-d
     """
-    from smoothcert.classifiers import denoised, ensemble, load
+    from smoothcert.classifiers import composite, load
 
     # Everything that can be refused is refused before anything is written.
     part = _vote(vote, len(denoisers))
-    denoised.refuse_strangers(out)
+    composite.refuse_strangers(out, "denoised")
     _refuse_fitted(model)
     shape = _shape([model, *denoisers])
     loaded = {spec: load(spec) for spec in dict.fromkeys(denoisers)}
@@ -45,8 +45,9 @@ def command(
         _refuse_denoiser(model, load(model), shape)
     else:
         load(model)
-    members = tuple(ensemble.described(out, spec) for spec in denoisers)
-    denoised.write(out, denoised.Description(members, ensemble.described(out, model), part))
+    members = [composite.described(out, spec, "denoiser") for spec in denoisers]
+    members.append(composite.described(out, model, composite.CLASSIFIER))
+    composite.write(out, composite.Composite("denoised", tuple(members), part))
     behind = denoisers[0] if part is None else f"{part['name']} of {len(denoisers)} denoisers"
     unchecked = "" if shape is not None else " (no part says its inputs' shape: whether they fit is seen when used)"
     typer.echo(f"{out}: {model} behind {behind}{unchecked}")
@@ -76,9 +77,9 @@ def _refuse_fitted(model: str) -> None:
 
 def _shape(specs: Sequence[str]) -> tuple[int, ...] | None:
     """The shape of inputs, as far as the parts' own files say it; refused where they differ in it or in the range."""
-    from smoothcert.classifiers import ensemble
+    from smoothcert.classifiers import composite
 
-    said = {spec: facts for spec in specs if (facts := ensemble.facts([spec]))}
+    said = {spec: facts for spec in specs if (facts := composite.facts([spec]))}
     for name in ("shape", "range"):
         found = {spec: facts.get(name) for spec, facts in said.items()}
         first = next(iter(found), "")

@@ -15,10 +15,10 @@ from smoothcert.cli import forecast
 from smoothcert.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
-    from smoothcert.classifiers.ensemble import Part
+    from smoothcert.classifiers.composite import Part
     from smoothcert.contracts import Classifier
     from smoothcert.data import Subset
-    from smoothcert.ensembles._make import Choice, Holdout, Wish
+    from smoothcert.ensembles._make import Choice, EnsembleSpec, Holdout
 
 
 class Group(TyperGroup):
@@ -38,7 +38,7 @@ def make(
         list[str],
         typer.Argument(metavar="MEMBERS...", help="Models: folders, files, zoo names, package.module:callable."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write ensemble.json into.")],
+    out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
     vote: Annotated[
         str | None, typer.Option(help="soft (default), softmax, hard, max_margin; weighted (with --weights).")
     ] = None,
@@ -66,28 +66,29 @@ def make(
 
     smoothcert ensemble models/a models/b models/c --consensus 2 --data cifar10 --sigma 0.25 --out models/abc
     """
-    from smoothcert.classifiers import ensemble, load
-    from smoothcert.ensembles._make import Wish
+    from smoothcert.classifiers import composite, load
+    from smoothcert.ensembles._make import EnsembleSpec
 
     # Everything that can be refused is refused before anything is loaded or written.
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
     numbers, kind = _numbers(weights), vote or ("soft" if weights is None else "weighted")
     own, rest = p.settings_of("noise", noise, set_) if data is not None else ([], set_)
-    wish = Wish(len(members), kind, numbers, consensus, exit_at, p.named(rest))
-    ensemble.refuse_strangers(out)
+    spec = EnsembleSpec(len(members), kind, numbers, consensus, exit_at, p.named(rest))
+    composite.refuse_strangers(out, "ensemble")
     subset = o.subset(data, split, skip, max, range, image_size, start) if data is not None else None
-    holdout = _holdout(subset, (noise, sigma, own), seed, wish)
+    holdout = _holdout(subset, (noise, sigma, own), seed, spec)
     loaded = [load(member) for member in members]
-    facts = ensemble.facts(members)
+    facts = composite.facts(members)
     fast = _met(loaded, members, holdout, threads)
-    choice = _choose(wish, loaded, fast, holdout)
-    composed = ensemble.compose([fast[number] for number in choice.order], choice.vote, wish.asking)
+    choice = _choose(spec, loaded, fast, holdout)
+    composed = composite.compose([fast[number] for number in choice.order], choice.vote, spec.cascade)
     kept = _kept(holdout, choice, composed, members)
-    parts = tuple(ensemble.described(out, members[number]) for number in choice.order)
-    ensemble.write(out, ensemble.Description(parts, choice.vote, wish.asking, choice.reason, facts, kept))
+    parts = tuple(composite.described(out, members[number]) for number in choice.order)
+    made = composite.Composite("ensemble", parts, choice.vote, spec.cascade, {}, choice.reason, facts, kept)
+    composite.write(out, made)
     if left := [member for number, member in enumerate(members) if number not in choice.order]:
         typer.echo(f"left out, with weight 0: {', '.join(left)}")
-    typer.echo(f"{out}: {_words(choice.vote, wish.asking, len(parts))}; order: {choice.reason}")
+    typer.echo(f"{out}: {_words(choice.vote, spec.cascade, len(parts))}; order: {choice.reason}")
 
 
 app.command("forecast")(forecast.command)
@@ -102,15 +103,15 @@ def _numbers(weights: str | None) -> Any:
 
 
 def _holdout(
-    subset: Subset | None, asked: tuple[str, float | None, list[str]], seed: int, wish: Wish
+    subset: Subset | None, asked: tuple[str, float | None, list[str]], seed: int, spec: EnsembleSpec
 ) -> Holdout | None:
     """The hold-out inputs, where they are needed or given."""
     from smoothcert.ensembles._make import Holdout
     from smoothcert.streams import check_seed
 
     name, sigma, settings = asked
-    if subset is None and wish.fitting is not None:
-        raise OptionError(f"--weights {wish.weights} needs hold-out inputs; give --data and --sigma")
+    if subset is None and spec.fitting is not None:
+        raise OptionError(f"--weights {spec.weights} needs hold-out inputs; give --data and --sigma")
     if (subset is None) == (sigma is not None or bool(settings) or name != "gaussian"):
         raise OptionError("--data and --sigma of an ensemble must be given together; got one of them")
     if subset is None:
@@ -136,11 +137,13 @@ def _met(
     return members
 
 
-def _choose(wish: Wish, loaded: list[Classifier], fast: tuple[Classifier, ...], holdout: Holdout | None) -> Choice:
+def _choose(
+    spec: EnsembleSpec, loaded: list[Classifier], fast: tuple[Classifier, ...], holdout: Holdout | None
+) -> Choice:
     """Weights and order, under a progress bar."""
     from smoothcert.cli._progress import bar
 
-    total = wish.work(len(holdout.inputs)) if holdout is not None else 0
+    total = spec.work(len(holdout.inputs)) if holdout is not None else 0
     with bar("ensemble", "evaluations") as update:
         done = 0
 
@@ -149,7 +152,7 @@ def _choose(wish: Wish, loaded: list[Classifier], fast: tuple[Classifier, ...], 
             done += rows
             update(done, total)
 
-        return wish.choose(loaded, fast, holdout, advance)
+        return spec.choose(loaded, fast, holdout, advance)
 
 
 def _kept(holdout: Holdout | None, choice: Choice, composed: Any, names: list[str]) -> dict[str, Any] | None:
@@ -203,11 +206,11 @@ def _kind(name: str) -> str:
         return name
 
 
-def _words(vote: Part, asking: Part | None, members: int) -> str:
+def _words(vote: Part, cascade: Part | None, members: int) -> str:
     """An ensemble in a few words."""
-    given = [(key, value) for part in (vote, asking or {}) for key, value in part.items() if key != "name"]
+    given = [(key, value) for part in (vote, cascade or {}) for key, value in part.items() if key != "name"]
     options = [f"{key} {_short(value)}" for key, value in given]
-    names = " in ".join(str(part["name"]) for part in (vote, asking) if part is not None)
+    names = " in ".join(str(part["name"]) for part in (vote, cascade) if part is not None)
     return f"{names} of {members} members" + (f" ({', '.join(options)})" if options else "")
 
 

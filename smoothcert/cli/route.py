@@ -119,7 +119,7 @@ def certify(
     drawing.check()
     about = f"{len(branches)} branches and their selector: two tests at {alpha / 2:g} each"
     networks = [*branches, ("select", select, around)]
-    c.carry_out(drawing, networks, procedure, {"name": "route"}, around, arithmetic, about)
+    c.carry_out(drawing, networks, procedure, "route", {}, around, arithmetic, about)
     o.say_summary(drawing.out)
     show(drawing.out)
 

@@ -32,7 +32,7 @@ def command(
     smoothcert verify runs/a
     """
     from smoothcert.classifiers import digest, load, ready
-    from smoothcert.classifiers.bundle import is_bundle
+    from smoothcert.classifiers.composite import is_composite
     from smoothcert.cli._progress import bar
     from smoothcert.cli.certificate import check
     from smoothcert.errors import OptionError
@@ -48,7 +48,7 @@ def command(
     spec = found.asked
     inputs = replace(spec.data, spec=data or spec.data.spec).load()
     own = run / MODEL  # a composition is kept inside its run, and moves with it
-    place = model or (str(own) if is_bundle(own) else spec.model)
+    place = model or (str(own) if is_composite(own) else spec.model)
     loaded = load(place)
     problems = check_files(spec, inputs, digest(place).hex)
     with bar(f"verify {run.name}", "draws") as update:

@@ -15,7 +15,7 @@ from typing import Any
 
 from smoothcert import catalog
 from smoothcert.classifiers import wrap
-from smoothcert.classifiers.ensemble import Part, compose
+from smoothcert.classifiers.composite import Part, compose
 from smoothcert.contracts import Classifier
 from smoothcert.errors import OptionError, unknown
 
@@ -40,7 +40,7 @@ def Ensemble(
         chosen = vote_part(vote, weights, len(members))["weights"]
         order = falling(chosen)
         members, weights = [members[number] for number in order], [chosen[number] for number in order]
-    return compose(members, vote_part(vote, weights, len(members)), asking_part(consensus, early_exit))
+    return compose(members, vote_part(vote, weights, len(members)), cascade_part(consensus, early_exit))
 
 
 def vote_part(vote: str, weights: Any, members: int) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def vote_part(vote: str, weights: Any, members: int) -> dict[str, Any]:
     return {"name": "weighted_vote", "weights": list(simplex(weights, members)), "of": of}
 
 
-def asking_part(consensus: int | None, early_exit: bool | Mapping[str, float] | None) -> Part | None:
+def cascade_part(consensus: int | None, early_exit: bool | Mapping[str, float] | None) -> Part | None:
     """The part that decides how many members are asked; None: always all."""
     if consensus is not None and early_exit:
         raise OptionError("an ensemble must have one of consensus and early_exit; got both")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from smoothcert.classifiers.denoised import Behind
+from smoothcert.classifiers.composed import DenoisedClassifier
 from smoothcert.classifiers.module import Module
 from smoothcert.classifiers.onnx import Onnx
 from smoothcert.contracts import Classifier
@@ -39,7 +39,7 @@ def as_network(classifier: Classifier) -> nn.Module:
         )
     if isinstance(classifier, Vote):
         return Together([as_network(member) for member in classifier.members], classifier).eval()
-    if isinstance(classifier, Behind):
+    if isinstance(classifier, DenoisedClassifier):
         return nn.Sequential(as_network(classifier.denoiser), as_network(classifier.classifier)).eval()
     kind = "an ONNX file already" if isinstance(classifier, Onnx) else "a callable"
     raise ModelError(f"a model to export must be made of torch networks; got {kind}")

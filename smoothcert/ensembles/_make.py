@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import catalog
-from smoothcert.classifiers.ensemble import Part, compose
+from smoothcert.classifiers.composite import Part, compose
 from smoothcert.contracts import Classifier, Noise
-from smoothcert.ensembles import asking_part, falling, vote_part
+from smoothcert.ensembles import cascade_part, falling, vote_part
 from smoothcert.ensembles.holdout import noisy_accuracy
 from smoothcert.errors import ModelError, OptionError
 
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wish:
+class EnsembleSpec:
     """What is asked of an ensemble of so many members; impossible wishes are refused here."""
 
     members: int
@@ -59,7 +59,7 @@ class Wish:
         numbers = [1 / self.members] * self.members if isinstance(self.weights, str) else self.weights
         vote_part(self.vote, numbers, self.members)
         order = self._by_weight(numbers) or range(self.members)
-        compose([_nobody] * self.members, self._vote(numbers, list(order)), self.asking)
+        compose([_nobody] * self.members, self._vote(numbers, list(order)), self.cascade)
 
     @property
     def fitting(self) -> Any:
@@ -69,8 +69,8 @@ class Wish:
         return catalog.build("ensembles.weights", self.weights, self.options)
 
     @property
-    def asking(self) -> Part | None:
-        return asking_part(self.consensus, self.early_exit)
+    def cascade(self) -> Part | None:
+        return cascade_part(self.consensus, self.early_exit)
 
     def work(self, inputs: int) -> int:
         """Evaluations of members that `choose` takes on so many hold-out inputs."""

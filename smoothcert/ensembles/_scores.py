@@ -52,8 +52,6 @@ def check_members(members: Sequence[Classifier], inputs: Inputs, fewest: int, wh
     if len(members) < fewest:
         raise ModelError(f"members of {whose} must be at least {fewest}; got {len(members)}")
     classes, highest = member_scores(members, inputs.tensor(0).unsqueeze(0)).shape[2], int(inputs.labels.max())
-    if classes < 2:
-        raise ModelError(f"members of {whose} must tell at least 2 classes apart; got {classes}")
     if highest >= classes:
         raise DataError(f"labels of {inputs.name} must be classes of the members, below {classes}; got {highest}")
     return classes

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smoothcert import zoo
-from smoothcert.classifiers import bundle, ensemble
+from smoothcert.classifiers import composite
 from smoothcert.contracts import Classifier, Noise
 from smoothcert.errors import DataError
 from smoothcert.noise import described
@@ -96,15 +96,9 @@ def refuse_used(spec: str | Path, inputs: Inputs) -> None:
 
 def fitted_on(path: Path) -> list[dict[str, Any]]:
     """What the ensemble of this folder, and those inside it, remember of their hold-out inputs."""
-    found: list[dict[str, Any]] = []
-    if bundle.is_bundle(path):
-        members = [member.place for member in bundle.read(path).members]
-    elif ensemble.is_ensemble(path):
-        description = ensemble.read(path)
-        members = list(description.members)
-        found += [dict(description.holdout)] if description.holdout is not None else []
-    else:
+    if not composite.is_composite(path):
         return []
-    for member in members:
-        found += fitted_on(zoo.located(ensemble.located(path, member)))
-    return found
+    whole = composite.read(path)
+    inside = [fitted_on(zoo.located(composite.located(path, member))) for member in whole.members]
+    own = [dict(whole.holdout)] if whole.holdout is not None else []
+    return [*own, *(holdout for found in inside for holdout in found)]

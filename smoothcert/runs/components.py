@@ -19,7 +19,7 @@ import numpy as np
 
 from smoothcert import catalog
 from smoothcert.bounds import Floats, Integers
-from smoothcert.classifiers import bundle
+from smoothcert.classifiers import composite
 from smoothcert.contracts import Noise, Norm
 from smoothcert.decisions import Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.errors import OptionError, RunError
@@ -194,8 +194,8 @@ def _networks(run: Run, model: Path | None) -> dict[str, Any]:
     """The hash of the certified network and its noise: equal for runs that can be compared."""
     spec = run.asked
     folder = Path(spec.model) if model is None else model
-    members = bundle.read(folder).members if bundle.is_bundle(folder) else ()
-    digests = [member.place.digest for member in members if member.role == "certify"]
+    members = composite.read(folder).members if composite.is_composite(folder) else ()
+    digests = [member.digest for member in members if member.role == "certify"]
     return {"certified": (digests or [spec.model_digest])[0], "noise": catalog.describe(spec.noise)}
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.classifiers import bundle
+from smoothcert.classifiers import composite
+from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Answer, Certificate, Classifier, Draw, Source, Stream, input_key
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
@@ -244,8 +245,8 @@ def replay(row: Row, procedure: Any, source: Source, dim: int) -> tuple[Certific
 class Replayed(NamedTuple):
     """A run of a composition: its networks' roles and noises, and each row with its certificate in all its parts."""
 
-    bundle: bundle.Bundle
-    described: bundle.Description
+    bundle: Bundle
+    described: composite.Composite
     rows: list[tuple[Row, Certificate]]
 
 
@@ -255,6 +256,6 @@ def composition(run: Run, kind: str) -> Replayed:
     if procedure_name(spec.procedure) != kind or run.folder is None:
         got = procedure_name(spec.procedure)
         raise RunError(f"run {run.name} must be one of smoothcert {kind} certify; got {got}")
-    networks, described = bundle.outline(run.folder / MODEL), bundle.read(run.folder / MODEL)
+    networks, described = composite.outline(run.folder / MODEL), composite.read(run.folder / MODEL)
     source = Source(networks, spec.noise)
     return Replayed(networks, described, [(row, replay(row, spec.procedure, source, spec.dim)[0]) for row in run.rows])

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import smoothcert
-from smoothcert.classifiers import denoised, differentiable, digest, ensemble, load, ready, wrap
-from smoothcert.classifiers.denoised import Behind, Description
+from smoothcert.classifiers import composite, differentiable, digest, load, ready, wrap
+from smoothcert.classifiers.composed import DenoisedClassifier
+from smoothcert.classifiers.composite import Composite
 from smoothcert.ensembles._graph import as_network
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.errors import ModelError, OutputError
@@ -30,8 +31,9 @@ def x_of(rows=5):
 
 
 def kept(folder, *names, vote=None):
-    members = tuple(ensemble.described(folder, str(folder.parent / name)) for name in names)
-    denoised.write(folder, Description(members, ensemble.described(folder, str(folder.parent / "net")), vote))
+    members = [composite.described(folder, str(folder.parent / name), "denoiser") for name in names]
+    members.append(composite.described(folder, str(folder.parent / "net"), "classifier"))
+    composite.write(folder, Composite("denoised", tuple(members), vote))
     return folder
 
 
@@ -45,7 +47,7 @@ def test_scores_are_the_classifiers_of_what_the_denoiser_gives_back(parts):
 def test_several_denoisers_are_an_ensemble_of_denoised_classifiers_that_share_one_network(parts):
     both = load(kept(parts / "two", "a", "b", vote={"name": "soft_vote"}))
     net = load(parts / "net")
-    pairs = [Behind(load(parts / name), net) for name in ("a", "b")]
+    pairs = [DenoisedClassifier(load(parts / name), net) for name in ("a", "b")]
     assert isinstance(both, SoftVote)
     assert torch.equal(both(x_of()), SoftVote(tuple(pairs))(x_of()))
     assert both.members[0].classifier is both.members[1].classifier
@@ -102,24 +104,25 @@ def test_the_hash_is_of_the_function_and_changed_parts_are_refused(parts):
 @pytest.mark.parametrize(
     "change",
     [
-        {"denoisers": []},
+        {"members": []},
         {"format": 2},
         {"vote": {"name": "soft_vote"}},
-        {"classifier": {"place": "x"}},
-        {"denoisers": 3},
+        {"members": [{"place": "x"}]},
+        {"members": 3},
+        {"kind": "ensemble"},
     ],
 )
 def test_a_damaged_folder_is_refused_in_one_line(parts, change):
     folder = kept(parts / "one", "a")
-    table = json.loads((folder / "denoised.json").read_bytes()) | change
-    (folder / "denoised.json").write_text(json.dumps(table))
-    with pytest.raises(ModelError, match=r"denoised\.json") as raised:
+    table = json.loads((folder / "composite.json").read_bytes()) | change
+    (folder / "composite.json").write_text(json.dumps(table))
+    with pytest.raises(ModelError, match=r"composite\.json") as raised:
         load(folder)
     assert "\n" not in str(raised.value)
 
 
 def test_other_folders_are_not_written_into(parts):
-    with pytest.raises(OutputError, match="must be a new folder or one; got"):
+    with pytest.raises(OutputError, match="must be a new folder or a denoised classifier; got"):
         kept(parts / "net", "a")
     (parts / "file").write_text("")
     with pytest.raises(OutputError, match="must be a folder; got the file"):
@@ -129,7 +132,7 @@ def test_other_folders_are_not_written_into(parts):
 def test_what_does_not_give_back_its_inputs_is_no_denoiser(parts):
     for part, got in ((denoisers.crop, r"\[5, 0, 8, 8\]"), (load(parts / "net"), r"\[5, 10\]"), (lambda x: 1, "int")):
         with pytest.raises(ModelError, match=f"a denoiser must give back .*; got {got}"):
-            Behind(wrap(part), load(parts / "net"))(x_of())
+            DenoisedClassifier(wrap(part), load(parts / "net"))(x_of())
 
 
 def test_frozen_batch_sizes_must_agree(parts):
@@ -140,6 +143,6 @@ def test_frozen_batch_sizes_must_agree(parts):
         def __call__(self, x):
             return x
 
-    assert Behind(Frozen(4), load(parts / "net")).rows == Behind(Frozen(4), Frozen(4)).rows == 4
+    assert DenoisedClassifier(Frozen(4), load(parts / "net")).rows == DenoisedClassifier(Frozen(4), Frozen(4)).rows == 4
     with pytest.raises(ModelError, match="must take the same number of rows; got 4 and 8"):
-        Behind(Frozen(4), Frozen(8))
+        DenoisedClassifier(Frozen(4), Frozen(8))

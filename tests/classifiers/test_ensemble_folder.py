@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from smoothcert.classifiers import digest, ensemble, load, ready
-from smoothcert.classifiers.ensemble import Description, Member
+from smoothcert.classifiers import composite, digest, load, ready
+from smoothcert.classifiers.composite import Composite, Member
 from smoothcert.errors import ModelError, OutputError
 from smoothcert.training import checkpoints
 
@@ -36,12 +36,12 @@ def save(folder, seed=0, **about):
     return str(folder)
 
 
-def write(folder, specs, vote=None, asking=None):
+def write(folder, specs, vote=None, cascade=None):
     for spec in specs:
         load(spec)
-    members = tuple(ensemble.described(folder, spec) for spec in specs)
+    members = tuple(composite.described(folder, spec) for spec in specs)
     vote = vote or {"name": "soft_vote"}
-    ensemble.write(folder, Description(members, vote, asking, facts=ensemble.facts(specs)))
+    composite.write(folder, Composite("ensemble", members, vote, cascade, facts=composite.facts(specs)))
     return folder
 
 
@@ -64,7 +64,7 @@ def test_names_are_members_too(tmp_path):
     folder = write(tmp_path / "e", ["lines:a", "lines:b"], {"name": "hard_vote"}, {"name": "k_consensus", "k": 1})
     x = torch.rand(9, 4)
     assert torch.equal(load(folder)(x), nn.functional.one_hot(linear.score(x).argmax(1)).float())
-    assert [member.place for member in ensemble.read(folder).members] == ["lines:a", "lines:b"]
+    assert [member.place for member in composite.read(folder).members] == ["lines:a", "lines:b"]
 
 
 def test_a_changed_member_is_refused(tmp_path):
@@ -116,7 +116,7 @@ def test_the_hash_is_of_the_function(tmp_path):
 def test_a_folder_that_contains_itself_ends(tmp_path):
     folder = write(tmp_path / "e", ["lines:a"])
     members = (Member(".", digest(folder).hex, path=True),)
-    ensemble.write(folder, Description(members, {"name": "soft_vote"}))
+    composite.write(folder, Composite("ensemble", members, {"name": "soft_vote"}))
     with pytest.raises(ModelError, match="its hash differs"):
         load(folder)
 
@@ -124,22 +124,27 @@ def test_a_folder_that_contains_itself_ends(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("no json", "must be the description of an ensemble; it cannot be read"),
-        ({"format": 2}, "format of .* must be 1; got 2"),
-        ({"members": "a"}, "must be the description of an ensemble"),
+        ("no json", "must describe a model of several networks; it cannot be read"),
+        ({"format": 2}, r"cannot be read \(its format is not 1\)"),
+        ({"members": "a"}, "must describe a model of several networks; it cannot be read"),
         ({"members": []}, "must describe an ensemble: members of an ensemble must be at least one"),
-        ({"vote": {}}, "must describe an ensemble; it cannot be read"),
+        ({"vote": {}}, "must describe an ensemble: a vote must have a name; got none"),
         ({"vote": {"name": "no_vote"}}, "must describe an ensemble: ensemble must be one of"),
-        ({"vote": {"name": "holdout"}}, "must describe an ensemble; it cannot be read"),
+        ({"vote": {"name": "holdout"}}, "must describe an ensemble: ensembles/holdout.py holds no class"),
+        ({"kind": "choir"}, r"cannot be read \(kind must be one of ensemble, denoised, aces, route; got choir\)"),
+        ({"colour": "red"}, "must describe a model of several networks; it cannot be read"),
         ({"vote": {"name": "weighted_vote", "weights": [0.5]}}, "weights of an ensemble must be 0 or more"),
-        ({"asking": {"name": "k_consensus", "k": 5}}, "k of k_consensus must be a whole number from 1 to the 1"),
-        ({"asking": {"name": "soft_vote"}}, "must describe an ensemble"),
-        ({"holdout": {"indices": "1 2", "marks": "ab"}}, "must be the description of an ensemble"),
+        ({"cascade": {"name": "k_consensus", "k": 5}}, "k of k_consensus must be a whole number from 1 to the 1"),
+        ({"cascade": {"name": "soft_vote"}}, "must describe an ensemble"),
+        (
+            {"holdout": {"indices": "1 2", "marks": "ab"}},
+            "must describe a model of several networks; it cannot be read",
+        ),
     ],
 )
 def test_damaged_descriptions(tmp_path, change, message):
     folder = write(tmp_path / "e", ["lines:a"])
-    path = folder / ensemble.FILE
+    path = folder / composite.FILE
     path.write_text(change if isinstance(change, str) else json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ModelError, match=message) as error:
         load(folder)
@@ -153,8 +158,8 @@ def test_members_must_be_alike_as_far_as_their_files_tell(tmp_path):
         other = save(tmp_path / name, **about)
         for mine in (one, str(inner)):
             with pytest.raises(ModelError, match=rf"{name} of members must be the same; got .* in {mine} and .*{name}"):
-                ensemble.facts([mine, "lines:a", other])
-    assert ensemble.facts([one, "lines:a"]) == {"shape": [1, 4, 4], "classes": 3, "range": None}
+                composite.facts([mine, "lines:a", other])
+    assert composite.facts([one, "lines:a"]) == {"shape": [1, 4, 4], "classes": 3, "range": None}
 
 
 def test_other_folders_are_not_written_into(tmp_path):
@@ -208,4 +213,26 @@ def test_zoo_names_are_members(tmp_path, monkeypatch):
     x = torch.rand(9, 1, 4, 4)
     with torch.no_grad():
         assert torch.allclose(load(folder)(x), (network(0)(x) + network(1)(x)) / 2, atol=1e-6)
-    assert ensemble.read(folder).members[0].place == "tiny-0" and ensemble.read(folder).facts["classes"] == 3
+    assert composite.read(folder).members[0].place == "tiny-0" and composite.read(folder).facts["classes"] == 3
+
+
+@pytest.mark.parametrize("name", ["ensemble.json", "composition.json", "denoised.json"])
+def test_a_folder_of_an_older_version_is_refused_in_one_line(tmp_path, name):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / name).write_text("{}")
+    with pytest.raises(ModelError, match=rf"'.*old' must be the folder of a composition, with composite\.json.*{name}"):
+        load(tmp_path / "old")
+
+
+def test_what_members_hashes_cover_is_what_the_whole_covers(tmp_path):
+    weights = save(tmp_path / "a")
+    assert digest(write(tmp_path / "sure", [weights, weights])).covers == "weights"
+    inner = write(tmp_path / "inner", ["lines:a"])
+    assert digest(inner).covers == digest(write(tmp_path / "outer", [str(inner), weights])).covers == "source"
+
+
+def test_kinds_are_not_written_over_each_other(tmp_path):
+    folder = write(tmp_path / "e", ["lines:a"])
+    other = Composite("aces", (composite.described(folder, "lines:a", "certify"),))
+    with pytest.raises(OutputError, match=r"must be a new folder or a composition; got .*e' with an ensemble"):
+        composite.write(folder, other)

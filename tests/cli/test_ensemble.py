@@ -10,7 +10,7 @@ import pytest
 import small_run
 import torch
 
-from smoothcert.classifiers import digest, ensemble, load, ready
+from smoothcert.classifiers import composite, digest, load, ready
 from smoothcert.cli.main import run
 from smoothcert.data import Subset
 from smoothcert.data import load as load_data
@@ -47,14 +47,14 @@ def test_made_certified_verified(place, capsys):
     assert (
         "10 hold-out inputs of data.npz (test), gaussian noise (l2), sigma 0.25; these are not for certification" in out
     )
-    description = ensemble.read(Path("ens"))
-    assert description.asking == {"name": "k_consensus", "k": 2} and description.vote == {"name": "soft_vote"}
+    description = composite.read(Path("ens"))
+    assert description.cascade == {"name": "k_consensus", "k": 2} and description.vote == {"name": "soft_vote"}
     accuracy = description.holdout["accuracy"]
     assert accuracy == sorted(accuracy, reverse=True) and description.order.startswith("accuracy under noise")
     assert description.holdout["indices"].split()[:3] == ["1", "21", "41"]
     assert certified("ens", "run") == 0
     assert "of 3; " in capsys.readouterr().out
-    asked = read(Path("run")).settings["means"]["asked"]
+    asked = read(Path("run")).settings["means"]["member_calls"]
     assert asked["members"] == 3 and asked["asked"] == 2 * asked["rows"] + asked["rows"] - asked["early"]
     assert asked["rows"] >= 10 * 601 and 0 < asked["early"] < asked["rows"]
     assert run(["verify", "run", "--redraw", "10"]) == 0
@@ -67,7 +67,7 @@ def test_fitted_inputs_are_refused(place, capsys):
         capsys.readouterr()
         assert certified("ens", "run", *words) == 2
         errors = capsys.readouterr().err.splitlines()
-        assert len(errors) == 2 and "must not be those that ens was fitted on" in errors[1]
+        assert len(errors) == 3 and "must not be those that ens was fitted on" in errors[2]
         assert not Path("run").exists()
     assert made(*LINES) == 0  # nothing fitted: everything may be certified
     assert certified("ens", "run", "--start", "1") == 0
@@ -109,9 +109,9 @@ def test_resumed_by_the_rows_and_the_count(place):
     whole, resumed = carry("whole"), carry("stopped")
     strip = [[dataclasses.replace(row, seconds=None) for row in record.rows] for record in (whole, resumed)]
     assert strip[0] == strip[1] and len(strip[0]) == 10
-    counted = resumed.settings["means"]["asked"]
-    assert 0 < counted["rows"] < whole.settings["means"]["asked"]["rows"]  # a stopped attempt has told nothing
-    assert carry("stopped").settings["means"]["asked"] == counted  # nothing left to do, nothing counted
+    counted = resumed.settings["means"]["member_calls"]
+    assert 0 < counted["rows"] < whole.settings["means"]["member_calls"]["rows"]  # a stopped attempt has told nothing
+    assert carry("stopped").settings["means"]["member_calls"] == counted  # nothing left to do, nothing counted
 
 
 def test_a_worker_loads_it_by_its_name(place):
@@ -121,20 +121,18 @@ def test_a_worker_loads_it_by_its_name(place):
     assert made(*LINES, "--consensus", 2) == 0
     assert certified("ens", "run") == 0
     recipe, inputs = Recipe.read(place / "run" / "recipe.toml"), load_data("data.npz", skip=20)
-    answering = Station(recipe, 1, inputs.tensor(0).numpy(), ())()
-    items = [
-        (int(index), (inputs.tensor(at).numpy(), int(inputs.labels[at]))) for at, index in enumerate(inputs.indices)
-    ]
-    outcomes = {outcome.index: outcome.answers for outcome in answering.run(items, lambda rows: None)}
+    bench = Station(recipe, 1, inputs.tensor(0).numpy(), ())(lambda rows: None)
+    items = [(int(index), inputs.tensor(at).numpy(), int(inputs.labels[at])) for at, index in enumerate(inputs.indices)]
+    outcomes = {outcome.index: outcome.answers for outcome in bench.engine.run(bench.jobs(items))}
     assert outcomes == {row.index: row.answers for row in read(place / "run").rows}
 
 
 def test_early_exit_goes_by_weight(place, capsys):
     assert made(*LINES, "--weights", "0.2,0.5,0.3", "--early-exit", "--threshold", 0.8, "--level", 0.1) == 0
-    description = ensemble.read(Path("ens"))
+    description = composite.read(Path("ens"))
     assert [member.place for member in description.members] == ["lines:b", "lines:c", "lines:a"]
     assert description.vote == {"name": "weighted_vote", "weights": [0.5, 0.3, 0.2], "of": "softmax"}
-    assert description.asking == {"name": "early_exit", "threshold": 0.8, "level": 0.1}
+    assert description.cascade == {"name": "early_exit", "threshold": 0.8, "level": 0.1}
     assert description.order == "falling weight" and description.holdout is None
     assert certified("ens", "run") == 0 and run(["verify", "run"]) == 0
 
@@ -142,7 +140,7 @@ def test_early_exit_goes_by_weight(place, capsys):
 @pytest.mark.parametrize("way", ["learned", "optimal"])
 def test_fitted_weights(place, capsys, way):
     assert made(*LINES, "--weights", way, *HOLDOUT, "--skip", 2, "--set", "draws=5") == 0
-    description = ensemble.read(Path("ens"))
+    description = composite.read(Path("ens"))
     weights = description.vote["weights"]
     assert sum(weights) == pytest.approx(1) and all(weight > 0 for weight in weights)
     assert description.vote["of"] == "softmax" and "gap" in description.holdout["report"]

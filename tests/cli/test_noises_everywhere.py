@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from smoothcert import catalog
-from smoothcert.classifiers import ensemble
+from smoothcert.classifiers import composite
 from smoothcert.cli.main import run
 from smoothcert.runs.components import parts
 from smoothcert.runs.store import read
@@ -80,7 +80,7 @@ def test_an_ensemble_is_certified_and_verified(noise, scheme, place, tmp_path, m
 
 @pytest.mark.parametrize("noise", sorted(NOISES))
 def test_an_ensemble_remembers_the_noise_it_was_fitted_under(noise, place, capsys):
-    kept = ensemble.read(fitted(place, noise)).holdout["noise"]
+    kept = composite.read(fitted(place, noise)).holdout["noise"]
     assert kept["name"] == noise
     given = dict(setting.split("=") for setting in NOISES[noise][1::2] if "=" in setting)
     assert all(str(kept[name]) == value for name, value in given.items())

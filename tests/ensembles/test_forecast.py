@@ -289,7 +289,7 @@ def test_bad_input_is_refused_in_one_line():
         sample([lambda x: x] * 2, inputs, NOISE, 1, 0, lambda rows: None)
     with pytest.raises(ModelError, match="scores of every member must be finite; got infinity"):
         sample([lambda x: x / 0] * 2, inputs, NOISE, 2, 0, lambda rows: None)
-    with pytest.raises(ModelError, match="members of forecast must tell at least 2 classes apart; got 1"):
+    with pytest.raises(ModelError, match="must return scores for at least 2 classes; got one column"):
         sample([lambda x: x[:, :1]] * 2, inputs, NOISE, 2, 0, lambda rows: None)
 
 

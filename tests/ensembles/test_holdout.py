@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from smoothcert.classifiers import ensemble
+from smoothcert.classifiers import composite
 from smoothcert.data import load
 from smoothcert.ensembles.holdout import fitted_on, marks, noisy_accuracy, record, refuse_used
 from smoothcert.errors import DataError, OptionError
@@ -67,7 +67,7 @@ def test_start_of_a_folder(tmp_path):
 
 
 def folder_of(path, holdout, members=()):
-    ensemble.write(path, ensemble.Description(tuple(members), {"name": "soft_vote"}, holdout=holdout))
+    composite.write(path, composite.Composite("ensemble", tuple(members), {"name": "soft_vote"}, holdout=holdout))
     return path
 
 
@@ -89,8 +89,8 @@ def test_inputs_that_were_fitted_on_are_refused_by_index_and_value(tmp_path, dat
 
 def test_what_an_ensemble_inside_was_fitted_on_counts_too(tmp_path, data):
     inner = folder_of(tmp_path / "inner", record(load(data, skip=20, start=1), Gaussian(0.25), 0))
-    middle = folder_of(tmp_path / "middle", None, [ensemble.described(tmp_path / "middle", str(inner))])
-    outer = folder_of(tmp_path / "outer", None, [ensemble.described(tmp_path / "outer", str(middle))])
+    middle = folder_of(tmp_path / "middle", None, [composite.described(tmp_path / "middle", str(inner))])
+    outer = folder_of(tmp_path / "outer", None, [composite.described(tmp_path / "outer", str(middle))])
     assert len(fitted_on(outer)) == 1
     with pytest.raises(DataError, match="outer was fitted on"):
         refuse_used(outer, load(data))

@@ -121,7 +121,8 @@ def test_the_surest_member_answers():
     sure, torn = Fixed([[9, 0, 0, 0], [2, 1, 0, 0]]), Fixed([[0, 5, 4.9, 0], [0, 0, 30, 0]])
     scores = MaxMargin([torn, sure])(rows(2))
     assert scores.tolist() == [[9, 0, 0, 0], [0, 0, 30, 0]]
-    assert MaxMargin([Fixed([[1.0]]), Fixed([[2.0]])])(rows(1)).tolist() == [[1.0]]  # one class: all equally sure
+    with pytest.raises(ModelError, match="at least 2 classes; got one column"):
+        MaxMargin([Fixed([[1.0]]), Fixed([[2.0]])])(rows(1))
 
 
 def test_consensus_of_all_members_is_the_full_vote():

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.signal import convolve2d
 from scipy.special import ndtri
 
-from smoothcert.classifiers.bundle import Bundle
+from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Source
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.readouts import BINS

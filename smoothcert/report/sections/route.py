@@ -104,7 +104,7 @@ def _branch(other: Run, run: Replayed | None) -> int | None:
     """The number of the branch that this run is of: the same network under the same noise."""
     question = other.settings.get("question", {})
     for number, member in enumerate(run.described.members[:-1] if run else ()):
-        same = question.get("model_digest") == member.place.digest and question.get("noise") == member.noise
+        same = question.get("model_digest") == member.digest and question.get("noise") == member.noise
         if same and not asked(other).own_levels:
             return number
     return None
