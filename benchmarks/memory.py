@@ -28,7 +28,7 @@ import numpy as np
 
 from smoothcert.data import load
 from smoothcert.memory import Memory, Region
-from smoothcert.memory._regions import distances
+from smoothcert.memory.regions import distances
 from smoothcert.memory.rule import Near, find_home, margin
 from smoothcert.runs.exchange import open_run
 
@@ -93,7 +93,7 @@ class Scan:
 
     def __init__(self, memory, norm):
         self.norm, store = norm, memory._store
-        parts = list(store.regions(0, memory._regions.basis.width))
+        parts = [balls for balls, _ in store.regions(0)]
         self.radii, self.labels = (np.concatenate([part[i] for part in parts]) for i in (2, 3))
         chunks = (range(first, min(first + 1024, len(memory) + 1)) for first in range(1, len(memory) + 1, 1024))
         self.centres = np.concatenate([store.vectors(chunk) for chunk in chunks])

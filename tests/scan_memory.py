@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from smoothcert.contracts import ABSTAIN
-from smoothcert.memory import Region, Settled
-from smoothcert.memory._regions import distances
+from smoothcert.memory import Admission, Region
+from smoothcert.memory.regions import distances
 from smoothcert.memory.rule import Near, find_home, margin, settle
 
 NEARLY = (1.0, 1 + 2**-52, 1 - 2**-53, 1 + 1e-12, 1 - 1e-12, 1 + 1e-6, 1 - 1e-6, 0.5, 2.0)
@@ -45,7 +45,7 @@ class ScanMemory:
             self.radii.append(verdict.keep)
             self.labels.append(verdict.label)
         by = None if verdict.by is None else verdict.by + 1
-        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
+        return Admission(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
 
     def query(self, x):
         home = find_home(self.near(x), margin(self.dim))

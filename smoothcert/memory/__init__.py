@@ -2,7 +2,7 @@
 
     Memory.create("m.sqlite", classifier, "l2", (3, 32, 32))
     with Memory.open("m.sqlite") as memory:
-        memory.admit(x, label, radius)      # → Settled: what may be answered for x, and how far it holds
+        memory.admit(x, label, radius)      # → Admission: what may be answered for x, and how far it holds
         memory.query(x)                     # → Region | None, without a draw
 
 A classifier that chooses σ for each input is not a fixed function, so a smoothing certificate says nothing about its
@@ -24,12 +24,10 @@ import numpy as np
 
 from smoothcert.contracts import ABSTAIN, Certificate, Norm
 from smoothcert.errors import DataError, OptionError, RunError
-from smoothcert.memory import _check, _file
-from smoothcert.memory._file import NORMS as NORMS
-from smoothcert.memory._file import Owner
-from smoothcert.memory._regions import Regions, Vector
-from smoothcert.memory.rule import Conflict, find_home, margin, settle
-from smoothcert.memory.sqlite import Labelled, Store
+from smoothcert.memory.regions import NORMS as NORMS
+from smoothcert.memory.regions import MemoryStore, Owner, Regions, Vector
+from smoothcert.memory.rule import Conflict, Floats, Integers, find_home, margin, settle
+from smoothcert.memory.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 LARGEST = 1e38  # radius: far beyond any data, and its square is still a number
 
 
-class Settled(NamedTuple):
+class Admission(NamedTuple):
     """What the memory answers for an input that was offered to it."""
 
     label: int
@@ -56,6 +54,16 @@ class Region(NamedTuple):
     radius: float  # around the point, not around the centre
 
 
+class Labelled(NamedTuple):
+    """The regions of one label, counted."""
+
+    label: int
+    regions: int
+    shrunk: int  # that had to make room
+    smallest: float  # radius
+    largest: float
+
+
 @dataclass(frozen=True)
 class Stats:
     """A memory in figures."""
@@ -72,7 +80,7 @@ class Stats:
 class Memory:
     """An open memory. Not to be shared between threads, nor carried through a fork: each process opens its own."""
 
-    def __init__(self, store: Store, frozen: bool) -> None:
+    def __init__(self, store: MemoryStore, frozen: bool = False) -> None:
         self._store = store
         self._margin = margin(store.owner.dim)
         self._regions = Regions(store)
@@ -83,13 +91,13 @@ class Memory:
     @classmethod
     def create(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> Self:
         """Make an empty memory for one classifier, norm and input shape, and open it."""
-        _file.create(Path(path), Owner(classifier_digest, norm, tuple(shape)))
+        SqliteStore.create(Path(path), Owner(classifier_digest, norm, tuple(shape)))
         return cls.open(path)
 
     @classmethod
     def open(cls, path: Path | str, frozen: bool = False) -> Self:
         """Open a memory; frozen: read-only, and blind to whatever is admitted later."""
-        store = Store(Path(path), frozen)
+        store = SqliteStore(Path(path), frozen)
         try:
             return cls(store, frozen)
         except BaseException:
@@ -126,9 +134,9 @@ class Memory:
         for what in ("classifier", "norm", "shape"):
             own, other = getattr(self.owner, what), getattr(asked, what)
             if own != other:
-                raise RunError(f"{what} must be {own}, as memory {self._store.path} was made for it; got {other}")
+                raise RunError(f"{what} must be {own}, as memory {self._store.place} was made for it; got {other}")
 
-    def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float) -> Settled:
+    def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float) -> Admission:
         """Offer what certification found for x; if it is stored, it is on the disk when this returns."""
         return self._admit_all([(x, label, radius)])[0]
 
@@ -157,16 +165,21 @@ class Memory:
         with self._store.reading():
             regions = Regions(self._store)
             regions.catch_up()
-            return _check.check(regions)
+            return regions.check()
 
     def stats(self) -> Stats:
         """Regions of the file as it is now, by label, and its size."""
-        return Stats(self.owner, tuple(self._store.labelled()), self._store.size())
+        with self._store.reading():
+            parts = [(balls.labels, balls.radii, certified) for balls, certified in self._store.regions(0)]
+        labels = _labelled(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else []
+        return Stats(self.owner, tuple(labels), self._store.size())
 
-    def _admit_all(self, offers: Iterable[tuple[Any, int, float]]) -> list[Settled]:
+    def _admit_all(self, offers: Iterable[tuple[Any, int, float]]) -> list[Admission]:
         """Admissions in one transaction: all of them, or none."""
         if self.frozen:
-            raise OptionError(f"memory {self._store.path} must not be frozen if regions are to be admitted; got frozen")
+            raise OptionError(
+                f"memory {self._store.place} must not be frozen if regions are to be admitted; got frozen"
+            )
         checked = [(self._vector(x), *_checked(label, radius)) for x, label, radius in offers]
         try:
             with self._store.writing():
@@ -176,25 +189,36 @@ class Memory:
             self._regions.forget()
             raise
 
-    def _settle(self, x: Vector, label: int, radius: float) -> Settled:
+    def _settle(self, x: Vector, label: int, radius: float) -> Admission:
         seen = len(self._regions)
         numbers, near = self._regions.near(x, radius, label)
         verdict = settle(label, radius, near, self._margin)
         if verdict.keep > 0:
             self._regions.keep(x, label, verdict.keep, radius)
         by = None if verdict.by is None else numbers[verdict.by]
-        return Settled(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
+        return Admission(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
 
     def _vector(self, x: Tensor | np.ndarray[Any, Any]) -> Vector:
         """An input, flat; only values that float32 holds exactly, for the memory would know another point otherwise."""
         given = np.asarray(x)
         if given.shape != self.owner.shape:
-            raise DataError(f"input of memory {self._store.path} must have shape {self.owner.shape}; got {given.shape}")
+            raise DataError(
+                f"input of memory {self._store.place} must have shape {self.owner.shape}; got {given.shape}"
+            )
         with np.errstate(over="ignore"):
             flat = np.ascontiguousarray(given.reshape(-1), dtype=np.float32)
         if not (np.isfinite(flat).all() and (flat == given.reshape(-1)).all()):
             raise DataError("values of an input of a memory must be finite float32 numbers; got others")
         return flat
+
+
+def _labelled(labels: Integers, radii: Floats, certified: Floats) -> list[Labelled]:
+    """The regions [n] by label."""
+    own = [(int(label), radii[labels == label], certified[labels == label]) for label in np.unique(labels)]
+    return [
+        Labelled(label, len(kept), int((kept < offered).sum()), float(kept.min()), float(kept.max()))
+        for label, kept, offered in own
+    ]
 
 
 def _checked(label: int, radius: float) -> tuple[int, float]:

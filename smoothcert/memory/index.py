@@ -1,8 +1,10 @@
 """Exact range search: which stored balls can touch a ball, told from a few coordinates of their centres.
 
-Coordinates never lengthen a distance (see _basis), so that who is far in coordinates is far; the few who are not are
-decided elsewhere, from the inputs themselves. A tree over the leading coordinates leaves a handful, the other
-coordinates most often none.
+**Coordinates that never lengthen a distance.** z(x) = (|x − m − QQᵀ(x − m)|, Qᵀ(x − m)), Q with orthonormal columns:
+the distance from a subspace, the place in it. By Pythagoras and the triangle inequality |z(x) − z(y)| ≤ |x − y|, in l2
+and so in l1. Rounding adds to that at most slack(dim)·(|z(x)| + |z(y)|): every coordinate is a sum of dim products, and
+|z(x)| = |x − m|. So who is far in coordinates is far; the few who are not are decided elsewhere, from the inputs
+themselves. A tree over the leading coordinates leaves a handful, the other coordinates most often none.
 
 A tree answers "which centres are within T"; radii differ, and one large ball must not make every search wide. So each
 centre gets one more coordinate, √(T² − S²), T the largest radius in its tree: from height 0, a ball of radius T reaches
@@ -22,11 +24,64 @@ import numpy as np
 
 from smoothcert.memory.rule import Floats, Integers
 
+DIRECTIONS = 16
+SAMPLE = 2**22  # numbers: the sample that principal directions are taken from holds no more, beyond its least size
+LEAST, MOST = 64, 1024  # inputs in such a sample
 LEADING = 8  # coordinates that trees are built on: more cost more than they rule out
 LEAF = 32  # centres in a leaf of a tree
 TAIL = 512  # balls that are scanned
 GROWTH = 8
 ROUNDING = 1 + 2.0**-40  # far above the rounding of a tree's distances
+
+
+def slack(dim: int) -> float:
+    """Far above what 17 sums of dim rounded products, and Q's own rounding, can err by."""
+    return 64 * (dim + 64) * 2.0**-53
+
+
+def sample_size(dim: int) -> int:
+    """How many inputs principal directions are taken from."""
+    return max(LEAST, min(MOST, SAMPLE // dim))
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """A centre and orthonormal directions."""
+
+    mean: Floats  # [dim]
+    directions: Floats  # [dim, up to DIRECTIONS]
+
+    @property
+    def width(self) -> int:
+        """Coordinates of an input."""
+        return int(self.directions.shape[1]) + 1
+
+    def coordinates(self, x: np.ndarray[Any, Any]) -> Floats:
+        """Inputs [n, dim] → coordinates [n, width]."""
+        centred = x.astype(np.float64) - self.mean
+        place = centred @ self.directions
+        centred -= place @ self.directions.T
+        return np.column_stack([np.sqrt(np.einsum("ij,ij->i", centred, centred)), place])
+
+
+def random(dim: int) -> Basis:
+    """Directions at random, always the same: for a memory that knows no inputs yet."""
+    raw = np.random.default_rng(0).standard_normal((dim, min(DIRECTIONS, dim)))
+    return Basis(np.zeros(dim), _orthonormal(raw))
+
+
+def principal(sample: np.ndarray[Any, Any]) -> Basis:
+    """The directions in which a sample [n, dim] of inputs differs most, the first of them first."""
+    mean = sample.mean(axis=0, dtype=np.float64)
+    centred = sample.astype(np.float64) - mean
+    _, weights = np.linalg.eigh(centred @ centred.T)
+    return Basis(mean, _orthonormal(centred.T @ weights[:, ::-1][:, : min(DIRECTIONS, len(mean))]))
+
+
+def _orthonormal(columns: Floats) -> Floats:
+    """Columns that span the same space; also where some were dependent."""
+    found: Floats = np.linalg.qr(columns)[0]
+    return found
 
 
 class Balls(NamedTuple):
@@ -55,7 +110,7 @@ class Balls(NamedTuple):
         return float(self.distances(np.zeros(self.leading.shape[1] + self.rest.shape[1])).max(initial=0.0))
 
 
-class Found(NamedTuple):
+class Candidates(NamedTuple):
     """What a search cannot rule out, by position."""
 
     positions: Integers  # [n], ascending
@@ -96,7 +151,7 @@ class _Block:
     def __len__(self) -> int:
         return len(self.balls.radii)
 
-    def near(self, ask: Ask, allowance: float) -> Found:
+    def near(self, ask: Ask, allowance: float) -> Candidates:
         hits = self.tree.query_ball_point([*ask.z[:LEADING], 0.0], (ask.reach + allowance + self.most) * ROUNDING)
         which = np.array(sorted(hits), dtype=np.int64)
         return _touching(self.balls.rows(which), which + self.first, ask, allowance)
@@ -129,14 +184,14 @@ class Index:
                 kept[self._waiting : until] = new
             self._waiting = until
 
-    def near(self, ask: Ask) -> Found:
+    def near(self, ask: Ask) -> Candidates:
         """Every ball that is asked for; some more, none of which is far."""
         length = float(np.linalg.norm(ask.z))
         found = [block.near(ask, self._slack * (length + block.size)) for block in self._blocks]
         tail = self._scanned()
         positions = np.arange(self._treed, len(self), dtype=np.int64)
         found.append(_touching(tail, positions, ask, self._slack * (length + tail.size())))
-        return Found(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return Candidates(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def _scanned(self) -> Balls:
         return self._tail.rows(slice(self._waiting))
@@ -152,8 +207,8 @@ class Index:
         self._waiting = 0
 
 
-def _touching(balls: Balls, positions: Integers, ask: Ask, allowance: float) -> Found:
+def _touching(balls: Balls, positions: Integers, ask: Ask, allowance: float) -> Candidates:
     """The balls that are not ruled out, each by its own radius and label."""
     gaps = balls.distances(ask.z) - balls.radii
     kept = gaps <= np.where(balls.labels == ask.label, 0.0, ask.reach) + allowance
-    return Found(positions[kept], balls.radii[kept], balls.labels[kept])
+    return Candidates(positions[kept], balls.radii[kept], balls.labels[kept])

@@ -47,7 +47,7 @@ class Home(NamedTuple):
     radius: float  # promised around the point
 
 
-class Verdict(NamedTuple):
+class Ruling(NamedTuple):
     """What the memory answers, and what it has to keep."""
 
     label: int
@@ -62,18 +62,18 @@ def margin(dim: int) -> float:
     return 4 * (dim + 8) * 2.0**-53
 
 
-def settle(label: int, radius: float, near: Near, e: float) -> Verdict:
+def settle(label: int, radius: float, near: Near, e: float) -> Ruling:
     """Answer for a ball that certification has found, so that no two answers ever contradict each other."""
     home = find_home(near, e)
     if home is not None and home.label != label:
-        return Verdict(home.label, home.radius, None if label == ABSTAIN else "switched", home.position, 0.0)
+        return Ruling(home.label, home.radius, None if label == ABSTAIN else "switched", home.position, 0.0)
     keep, neighbour = _room(label, radius, near, e)
     promised, whole = keep * (1 - 2 * e), radius * (1 - 2 * e)
     if home is None or home.radius < promised:
-        return Verdict(label, promised, "shrunk" if promised < whole else None, neighbour, keep)
+        return Ruling(label, promised, "shrunk" if promised < whole else None, neighbour, keep)
     if home.radius < whole:
-        return Verdict(label, home.radius, "shrunk", neighbour, 0.0)
-    return Verdict(label, home.radius, None, home.position, 0.0)
+        return Ruling(label, home.radius, "shrunk", neighbour, 0.0)
+    return Ruling(label, home.radius, None, home.position, 0.0)
 
 
 def find_home(near: Near, e: float) -> Home | None:

@@ -1,156 +1,136 @@
 """Regions on disk: one SQLite file, safe with several processes at once.
 
 `memory` says whose it is, `basis` holds the directions that coordinates are taken in, `regions` the small columns that
-an index needs, `vectors` the centres, float32 as they came. Regions are only ever added, numbered 1, 2, 3, …; a row is
-never changed but for its coordinates, when better directions are chosen. Every admission is one transaction that locks
-the file for writing before it looks (BEGIN IMMEDIATE), so that nobody decides on less than all that is stored; it is
-on the disk when it returns (WAL, synchronous FULL).
+an index needs, `vectors` the centres, float32 as they came. Every admission is one transaction that locks the file for
+writing before it looks (BEGIN IMMEDIATE), so that nobody decides on less than all that is stored; it is on the disk
+when it returns (WAL, synchronous FULL).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from smoothcert.memory import _basis
-from smoothcert.memory._basis import Basis
-from smoothcert.memory._file import connect, damage, database_errors, transaction, write_basis
-from smoothcert.memory.index import Balls
+from smoothcert.errors import OutputError, RunError, SmoothcertError
+from smoothcert.memory.index import DIRECTIONS, Balls, Basis, random
+from smoothcert.memory.regions import MemoryStore, NewRegion, Owner, Vector
 from smoothcert.memory.rule import Floats
 
 CHUNK = 1024  # rows at a time: bounds memory, not results
-FIRST, AGAIN = 64, 16  # directions are chosen at 64 regions, and whenever there are 16 times as many
+APPLICATION = 0x6365726D  # "cerm": marks the database as a memory
+VERSION = 2  # of the tables
+PATIENCE = 60.0  # seconds to wait for another process's transaction
+SCHEMA = """
+CREATE TABLE memory (
+    identity TEXT NOT NULL, classifier TEXT NOT NULL, norm TEXT NOT NULL, shape TEXT NOT NULL
+) STRICT;
+CREATE TABLE basis (id INTEGER PRIMARY KEY, mean BLOB NOT NULL, directions BLOB NOT NULL) STRICT;
+CREATE TABLE regions (
+    id INTEGER PRIMARY KEY, label INTEGER NOT NULL, radius REAL NOT NULL, certified REAL NOT NULL,
+    coordinates BLOB NOT NULL
+) STRICT;
+CREATE TABLE vectors (id INTEGER PRIMARY KEY, x BLOB NOT NULL) STRICT
+"""
 
 
-class Row(NamedTuple):
-    """A region on its way into the file."""
-
-    label: int
-    radius: float  # kept
-    certified: float  # offered by certification
-    coordinates: Floats  # [width]
-    x: np.ndarray[Any, np.dtype[np.float32]]  # [dim]
-
-
-class Labelled(NamedTuple):
-    """The regions of one label, counted."""
-
-    label: int
-    regions: int
-    shrunk: int  # that had to make room
-    smallest: float  # radius
-    largest: float
-
-
-class Store:
-    """An open file. Several statements that belong together run inside `reading` or `writing`."""
+class SqliteStore(MemoryStore):
+    """An open file."""
 
     def __init__(self, path: Path, frozen: bool) -> None:
-        self.path = path
-        self._connection, self.identity, self.owner = connect(path, frozen)
+        self.place, self._path = str(path), path
+        self._connection, self.identity, self.owner = _connect(path, frozen)
+
+    @staticmethod
+    def create(path: Path, owner: Owner) -> None:
+        """Make an empty memory, all of it or nothing; a file that is already one is refused."""
+        with _errors(path), contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
+            connection.isolation_level = None
+            if _tables(connection) == 0:
+                connection.execute("PRAGMA journal_mode=WAL")
+            with _transaction(connection, "IMMEDIATE"):
+                if _tables(connection):
+                    raise OutputError(f"{path} must not exist yet; got a database that is in use")
+                for statement in SCHEMA.split(";"):
+                    connection.execute(statement)
+                values = (secrets.token_hex(16), owner.classifier, owner.norm, json.dumps(list(owner.shape)))
+                connection.execute("INSERT INTO memory VALUES (?, ?, ?, ?)", values)
+                _write_basis(connection, random(owner.dim))
+                connection.execute(f"PRAGMA application_id={APPLICATION}")
+                connection.execute(f"PRAGMA user_version={VERSION}")
 
     def close(self) -> None:
         self._connection.close()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Everything read inside is of one moment."""
-        with database_errors(self.path, reading=True), transaction(self._connection, "DEFERRED"):
+        with _errors(self._path, reading=True), _transaction(self._connection, "DEFERRED"):
             yield
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile; what was written is on the disk afterwards, or none of it."""
-        with database_errors(self.path), transaction(self._connection, "IMMEDIATE"):
+        with _errors(self._path), _transaction(self._connection, "IMMEDIATE"):
             yield
 
     def stamp(self) -> int:
-        """Differs from the last one seen if another connection has committed in between."""
-        with database_errors(self.path, reading=True):
+        with _errors(self._path, reading=True):
             return int(self._one("PRAGMA data_version"))
 
-    def basis_number(self) -> int:
-        return int(self._one("SELECT ifnull(max(id), 0) FROM basis"))
-
-    def basis(self) -> Basis:
-        """The directions in use."""
-        dim = self.owner.dim
-        with damage(self.path, "directions"):
+    def directions(self, known: int) -> tuple[int, Basis] | None:
+        number, dim = int(self._one("SELECT ifnull(max(id), 0) FROM basis")), self.owner.dim
+        if number == known:
+            return None
+        with _damage(self._path, "directions"):
             mean, directions = self._connection.execute(
                 "SELECT mean, directions FROM basis ORDER BY id DESC LIMIT 1"
             ).fetchone()
-            return Basis(_floats(mean, (dim,)), _floats(directions, (dim, min(dim, _basis.DIRECTIONS))))
+            return number, Basis(_floats(mean, (dim,)), _floats(directions, (dim, min(dim, DIRECTIONS))))
 
-    def regions(self, after: int, width: int) -> Iterator[Balls]:
-        """The regions with higher numbers than `after`, in order, some at a time; coordinates [n, width]."""
-        cursor = self._connection.execute(
-            "SELECT id, label, radius, coordinates FROM regions WHERE id > ? ORDER BY id", (after,)
-        )
+    def regions(self, after: int) -> Iterator[tuple[Balls, Floats]]:
+        columns = "id, label, radius, certified, coordinates"
+        cursor = self._connection.execute(f"SELECT {columns} FROM regions WHERE id > ? ORDER BY id", (after,))
         while rows := cursor.fetchmany(CHUNK):
-            with damage(self.path, f"regions after {after}"):
-                numbers, labels, radii, coordinates = zip(*rows, strict=True)
+            with _damage(self._path, f"regions after {after}"):
+                numbers, labels, radii, certified, coordinates = zip(*rows, strict=True)
                 if numbers != tuple(range(after + 1, after + 1 + len(rows))):
                     raise ValueError("a number is missing")
-                centres = _floats(b"".join(coordinates), (len(rows), width))
+                centres = _floats(b"".join(coordinates), (len(rows), min(self.owner.dim, DIRECTIONS) + 1))
                 balls = Balls.of(centres, np.array(radii, dtype=np.float64), np.array(labels, dtype=np.int64))
-            yield balls
+            yield balls, np.array(certified, dtype=np.float64)
             after += len(rows)
 
-    def vectors(self, numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """The centres of these regions, float32 [n, dim]."""
+    def vectors(self, numbers: Sequence[int]) -> Vector:
         found = np.empty((len(numbers), self.owner.dim), dtype=np.float32)
-        with database_errors(self.path, reading=True):
+        with _errors(self._path, reading=True):
             for row, number in enumerate(numbers):
-                with damage(self.path, f"centre of region {number}"):
+                with _damage(self._path, f"centre of region {number}"):
                     (x,) = self._connection.execute("SELECT x FROM vectors WHERE id = ?", (number,)).fetchone()
                     found[row] = np.frombuffer(x, dtype="<f4").reshape(self.owner.dim)
         return found
 
-    def insert(self, row: Row) -> int:
-        """Store a region; its number."""
-        values = (row.label, row.radius, row.certified, row.coordinates.astype("<f8").tobytes())
+    def insert(self, region: NewRegion) -> int:
+        values = (region.label, region.radius, region.certified, region.coordinates.astype("<f8").tobytes())
         insert = "INSERT INTO regions (label, radius, certified, coordinates) VALUES (?, ?, ?, ?) RETURNING id"
         (number,) = self._connection.execute(insert, values).fetchone()
-        self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, row.x.astype("<f4").tobytes()))
+        self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, region.x.astype("<f4").tobytes()))
         return int(number)
 
-    def choose_directions(self, count: int) -> bool:
-        """Principal directions and coordinates in them, where so many regions are due for it; whether they were."""
-        due = FIRST
-        while due < count:
-            due *= AGAIN
-        if due != count:
-            return False
-        sample = np.linspace(1, count, min(count, _basis.sample_size(self.owner.dim))).astype(np.int64)
-        basis = _basis.principal(self.vectors(sample.tolist()))
-        write_basis(self._connection, basis)
-        for first in range(1, count + 1, CHUNK):
-            numbers = range(first, min(first + CHUNK, count + 1))
-            rows = basis.coordinates(self.vectors(numbers)).astype("<f8")
-            changes = ((z.tobytes(), number) for z, number in zip(rows, numbers, strict=True))
+    def turn(self, basis: Basis, coordinates: Iterable[tuple[Sequence[int], Floats]]) -> None:
+        _write_basis(self._connection, basis)
+        for numbers, rows in coordinates:
+            changes = ((z.tobytes(), number) for z, number in zip(rows.astype("<f8"), numbers, strict=True))
             self._connection.executemany("UPDATE regions SET coordinates = ? WHERE id = ?", changes)
-        return True
-
-    def labelled(self) -> list[Labelled]:
-        """The regions by label."""
-        columns = "label, count(*), sum(radius < certified), min(radius), max(radius)"
-        with database_errors(self.path, reading=True):
-            rows = self._connection.execute(f"SELECT {columns} FROM regions GROUP BY label ORDER BY label")
-            return [Labelled(*row) for row in rows]
 
     def size(self) -> int:
         """Bytes of the file, its journal merged."""
-        with database_errors(self.path, reading=True):
+        with _errors(self._path, reading=True):
             return int(self._one("PRAGMA page_count")) * int(self._one("PRAGMA page_size"))
-
-    def oversized(self) -> list[int]:
-        """Regions whose radius no certification has offered."""
-        rows = self._connection.execute("SELECT id FROM regions WHERE NOT (radius > 0 AND radius <= certified)")
-        return [number for (number,) in rows]
 
     def _one(self, statement: str) -> Any:
         return self._connection.execute(statement).fetchone()[0]
@@ -158,3 +138,95 @@ class Store:
 
 def _floats(raw: bytes, shape: tuple[int, ...]) -> Floats:
     return np.frombuffer(raw, dtype="<f8").reshape(shape)
+
+
+def _connect(path: Path, frozen: bool) -> tuple[sqlite3.Connection, str, Owner]:
+    """Open a memory, and read which it is and whose."""
+    if not path.is_file():
+        raise RunError(f"{path} must be a memory; there is no such file")
+    with _errors(path, reading=frozen):
+        connection = _open_to_read(path) if frozen else _open(path, "rw")
+        try:
+            identity, owner = _read_owner(path, connection)
+            connection.execute("PRAGMA synchronous=FULL")
+        except BaseException:
+            connection.close()
+            raise
+    return connection, identity, owner
+
+
+def _write_basis(connection: sqlite3.Connection, basis: Basis) -> None:
+    values = [part.astype("<f8").tobytes() for part in (basis.mean, basis.directions)]
+    connection.execute("INSERT INTO basis (mean, directions) VALUES (?, ?)", values)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    """All of what is done inside, or nothing."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def _errors(path: Path, reading: bool = False) -> Iterator[None]:
+    """SQLite's refusals as one line."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if reading:
+            raise RunError(f"{path} must be readable; got: {error}") from error
+        raise OutputError(f"{path} must be writable; got: {error} (regions already stored are safe)") from error
+    except sqlite3.DatabaseError as error:
+        raise RunError(f"{path} must be a memory of smoothcert; got: {error}") from error
+
+
+@contextlib.contextmanager
+def _damage(path: Path, what: str) -> Iterator[None]:
+    """A value that is missing, or not of its form, means that the file was damaged."""
+    try:
+        yield
+    except (ValueError, TypeError, SmoothcertError) as error:
+        raise RunError(f"{what} in {path} must be whole; got damaged or missing values") from error
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """Where nothing may be written, not even the file that readers share, the database is opened as one that rests."""
+    connection = _open(path, "ro")
+    try:
+        _tables(connection)
+    except sqlite3.OperationalError:
+        connection.close()
+        journal = path.with_name(f"{path.name}-wal")
+        if journal.exists() and journal.stat().st_size:
+            raise RunError(
+                f"{path} must be closed before it is read where nothing can be written; got an open journal"
+            ) from None
+        connection = _open(path, "ro&immutable=1")
+    return connection
+
+
+def _read_owner(path: Path, connection: sqlite3.Connection) -> tuple[str, Owner]:
+    """Refuse what is not a memory, or one of a later form."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION:
+        raise RunError(f"{path} must be a memory of smoothcert; got another database")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        raise RunError(f"{path} must be a memory of version {VERSION}; got version {version}")
+    with _damage(path, "owner"):
+        identity, classifier, norm, shape = connection.execute("SELECT * FROM memory").fetchone()
+        return str(identity), Owner(classifier, norm, tuple(json.loads(shape)))
+
+
+def _tables(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])

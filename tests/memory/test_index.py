@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scan_memory import streams
 
-from smoothcert.memory import _basis, index
-from smoothcert.memory._basis import slack
-from smoothcert.memory._regions import distances
-from smoothcert.memory.index import Ask, Balls, Index
+from smoothcert.memory import index
+from smoothcert.memory.index import Ask, Balls, Index, slack
+from smoothcert.memory.regions import distances
 from smoothcert.memory.rule import margin
 
 
@@ -41,7 +40,7 @@ def test_nothing_that_a_scan_finds_is_left_out(stream, learned, together, reach)
     points = np.array([offer.x for offer in offers])
     radii, labels = (np.array([getattr(offer, name) for offer in offers]) for name in ("radius", "label"))
     dim = points.shape[1]
-    basis = _basis.principal(points) if learned else _basis.random(dim)
+    basis = index.principal(points) if learned else index.random(dim)
     found = Index(basis.width, slack(dim))
     for first in range(0, len(points), together):
         part = slice(first, first + together)
@@ -59,7 +58,7 @@ def test_nothing_that_a_scan_finds_is_left_out(stream, learned, together, reach)
 def test_trees_are_few_and_one_large_ball_widens_no_search():
     rng = np.random.default_rng(0)
     points = rng.random((150, 6), dtype=np.float32)
-    basis = _basis.principal(points)
+    basis = index.principal(points)
     found = Index(basis.width, slack(6))
     for i, x in enumerate(points):
         found.add(balls(basis, x[None], [9.0 if i == 7 else 0.01], [0]))
@@ -79,7 +78,7 @@ def test_coordinates_never_lengthen_a_distance_beyond_their_slack(dim):
     rng = np.random.default_rng(dim)
     points = (rng.random((80, dim)) * rng.choice([1e-30, 1.0, 1e30], (80, 1))).astype(np.float32)
     points[1] = points[0]
-    for basis in (_basis.random(dim), _basis.principal(points[:70]), _basis.principal(np.repeat(points[:1], 70, 0))):
+    for basis in (index.random(dim), index.principal(points[:70]), index.principal(np.repeat(points[:1], 70, 0))):
         assert basis.width == min(dim, 16) + 1
         defect = np.abs(basis.directions.T @ basis.directions - np.eye(basis.width - 1)).max()
         assert defect < slack(dim) / 8
@@ -93,7 +92,7 @@ def test_coordinates_never_lengthen_a_distance_beyond_their_slack(dim):
 def test_principal_directions_come_first_and_hold_what_differs():
     rng = np.random.default_rng(3)
     scale = np.array([0.1, 5.0, 1.0] + [0.01] * 40)
-    z = _basis.principal((rng.standard_normal((300, 43)) * scale).astype(np.float32)).coordinates(
+    z = index.principal((rng.standard_normal((300, 43)) * scale).astype(np.float32)).coordinates(
         (rng.standard_normal((300, 43)) * scale).astype(np.float32)
     )
     assert z.std(axis=0)[1] > 4 and 0.8 < z.std(axis=0)[2] < 1.2 and z.std(axis=0)[4:].max() < 0.02

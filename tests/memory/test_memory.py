@@ -15,7 +15,7 @@ from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept
 
 from smoothcert.contracts import ABSTAIN, Certificate, Evidence
 from smoothcert.errors import DataError, OptionError, RunError
-from smoothcert.memory import Memory, Region, sqlite
+from smoothcert.memory import Memory, Region, regions, sqlite
 
 
 def crowd(count, dim, seed=0, labels=3, largest=0.3):
@@ -45,10 +45,11 @@ def test_answers_are_those_of_a_scan(stream):
 @pytest.mark.parametrize(("dim", "norm", "largest"), [(2, "l2", 0.1), (3, "l1", 0.4), (30, "l2", 2.5)])
 def test_hundreds_of_regions_through_new_directions_and_trees(tmp_path, monkeypatch, dim, norm, largest):
     """Directions are chosen at 16 and 128 regions here; two connections take turns."""
-    monkeypatch.setattr(sqlite, "FIRST", 16)
-    monkeypatch.setattr(sqlite, "AGAIN", 8)
+    monkeypatch.setattr(regions, "FIRST", 16)
+    monkeypatch.setattr(regions, "AGAIN", 8)
     monkeypatch.setattr("smoothcert.memory.index.TAIL", 20)
-    monkeypatch.setattr(sqlite, "CHUNK", 50)
+    for module in (sqlite, regions):
+        monkeypatch.setattr(module, "CHUNK", 50)
     scan = ScanMemory(dim, norm)
     offers = crowd(280, dim, largest=largest)
     first = Memory.create(tmp_path / "m", "abc", norm, (dim,))
@@ -162,7 +163,7 @@ def test_what_cannot_be_a_region_is_refused(tmp_path, x, label, radius, error, w
 
 
 def test_very_large_and_very_small_values(tmp_path, monkeypatch):
-    monkeypatch.setattr(sqlite, "FIRST", 8)
+    monkeypatch.setattr(regions, "FIRST", 8)
     memory = Memory.create(tmp_path / "m", "abc", "l2", (2,))
     scan = ScanMemory(2, "l2")
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from smoothcert.memory import Memory, sqlite
+from smoothcert.memory import Memory, regions
 
 WORKERS, DIM = 4, 6
 
@@ -23,7 +23,7 @@ def offer(rng):
 
 def work(path, log, seed):
     """The victim: admits for ever, and writes down every answer it was given."""
-    sqlite.FIRST, sqlite.AGAIN = 8, 2  # new directions, which rewrite many rows, are chosen often
+    regions.FIRST, regions.AGAIN = 8, 2  # new directions, which rewrite many rows, are chosen often
     rng = np.random.default_rng(seed)
     with Memory.open(path) as memory, log.open("a", buffering=1) as told:
         while True:

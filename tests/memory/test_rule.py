@@ -11,8 +11,8 @@ from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept
 
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import RunError
-from smoothcert.memory._regions import distances
-from smoothcert.memory.rule import Near, Verdict, find_home, margin, settle
+from smoothcert.memory.regions import distances
+from smoothcert.memory.rule import Near, Ruling, find_home, margin, settle
 
 U = Fraction(1, 2**53)
 relaxed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -70,7 +70,7 @@ def makes_no_room(label, radius, near, e):
 
 def keeps_own_label(label, radius, near, e):
     """Wrong: answers as if it knew nothing."""
-    return Verdict(label, radius * (1 - 2 * e), None, None, radius)
+    return Ruling(label, radius * (1 - 2 * e), None, None, radius)
 
 
 def promises_all(label, radius, near, e):

@@ -10,7 +10,7 @@ import pytest
 
 import smoothcert.memory
 from smoothcert.errors import OutputError, RunError
-from smoothcert.memory import Memory, _file
+from smoothcert.memory import Memory, sqlite
 
 
 def point(*values):
@@ -163,7 +163,7 @@ def test_an_error_half_way_leaves_the_file_and_the_index_as_they_were(path, monk
 
 
 def test_a_lock_that_is_never_released_is_reported(path, monkeypatch):
-    monkeypatch.setattr(_file, "PATIENCE", 0.05)
+    monkeypatch.setattr(sqlite, "PATIENCE", 0.05)
     memory = Memory.open(path)
     with Memory.open(path)._store.writing():
         assert memory.query(point(1, 0)).label == 1  # readers do not wait
@@ -174,7 +174,7 @@ def test_a_lock_that_is_never_released_is_reported(path, monkeypatch):
 
 def test_frozen_where_nothing_can_be_written(path, tmp_path, monkeypatch):
     """As on a read-only disk: SQLite cannot make the file that readers share."""
-    tables = _file._tables
+    tables = sqlite._tables
     attempts = []
 
     def refusing(connection):
@@ -183,7 +183,7 @@ def test_frozen_where_nothing_can_be_written(path, tmp_path, monkeypatch):
             raise sqlite3.OperationalError("unable to open database file")
         return tables(connection)
 
-    monkeypatch.setattr(_file, "_tables", refusing)
+    monkeypatch.setattr(sqlite, "_tables", refusing)
     with Memory.open(path, frozen=True) as memory:
         assert memory.query(point(2, 0)).label == 2
     attempts.clear()
