@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smoothcert.classifiers.composed import Denoised
     from smoothcert.compositions import Aces, Route
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
-    from smoothcert.ensembles import Ensemble
+    from smoothcert.ensembles.spec import Ensemble
     from smoothcert.errors import SmoothcertError
     from smoothcert.memory import Memory
     from smoothcert.noise.discrete import Discrete
@@ -37,7 +37,7 @@ _HOME = {
     "SmoothcertError": "smoothcert.errors",
     "Denoised": "smoothcert.classifiers.composed",
     "Discrete": "smoothcert.noise.discrete",
-    "Ensemble": "smoothcert.ensembles",
+    "Ensemble": "smoothcert.ensembles.spec",
     "Evidence": "smoothcert.contracts",
     "Gaussian": "smoothcert.noise.gaussian",
     "GaussianGrid": "smoothcert.noise.gaussian_grid",

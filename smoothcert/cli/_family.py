@@ -98,7 +98,8 @@ def _family(record: Run, members: Sequence[Run], description: Composite | None) 
     weights = (description.vote or {}).get("weights") or [0.0] * len(description.members)
     shares = sorted(zip((member.digest for member in description.members), weights, strict=True))
     words = " in ".join(_words(part) for part in (description.vote, description.cascade) if part is not None)
-    identity = json.dumps([(description.vote or {}).get("name"), shares])
+    vote = {key: value for key, value in (description.vote or {}).items() if key != "weights"}
+    identity = json.dumps([vote, shares])
     whole = description.cascade is None
     return Family(record, tuple(members), len(description.members), words, identity, whole)
 

@@ -54,7 +54,7 @@ def command(
 
 
 def _vote(vote: str | None, denoisers: int) -> dict[str, Any] | None:
-    from smoothcert.ensembles import vote_part
+    from smoothcert.ensembles.spec import vote_part
 
     if denoisers == 1:
         if vote is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
     from smoothcert.contracts import Classifier
     from smoothcert.data import Subset
-    from smoothcert.ensembles._make import Choice, EnsembleSpec, Holdout
+    from smoothcert.ensembles.spec import EnsembleChoice, EnsembleSpec, Holdout
 
 
 class Group(TyperGroup):
@@ -67,7 +67,7 @@ def make(
     smoothcert ensemble models/a models/b models/c --consensus 2 --data cifar10 --sigma 0.25 --out models/abc
     """
     from smoothcert.classifiers import composite, load
-    from smoothcert.ensembles._make import EnsembleSpec
+    from smoothcert.ensembles.spec import EnsembleSpec
 
     # Everything that can be refused is refused before anything is loaded or written.
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
@@ -106,7 +106,7 @@ def _holdout(
     subset: Subset | None, asked: tuple[str, float | None, list[str]], seed: int, spec: EnsembleSpec
 ) -> Holdout | None:
     """The hold-out inputs, where they are needed or given."""
-    from smoothcert.ensembles._make import Holdout
+    from smoothcert.ensembles.spec import Holdout
     from smoothcert.streams import check_seed
 
     name, sigma, settings = asked
@@ -125,8 +125,8 @@ def _met(
 ) -> tuple[Classifier, ...]:
     """The members made fast for the hold-out inputs, and found to go together."""
     from smoothcert.classifiers import ready
-    from smoothcert.ensembles._make import refuse_unlike
     from smoothcert.ensembles.soft_vote import SoftVote
+    from smoothcert.ensembles.spec import refuse_unlike
 
     if holdout is None:
         return tuple(loaded)
@@ -139,7 +139,7 @@ def _met(
 
 def _choose(
     spec: EnsembleSpec, loaded: list[Classifier], fast: tuple[Classifier, ...], holdout: Holdout | None
-) -> Choice:
+) -> EnsembleChoice:
     """Weights and order, under a progress bar."""
     from smoothcert.cli._progress import bar
 
@@ -155,7 +155,7 @@ def _choose(
         return spec.choose(loaded, fast, holdout, advance)
 
 
-def _kept(holdout: Holdout | None, choice: Choice, composed: Any, names: list[str]) -> dict[str, Any] | None:
+def _kept(holdout: Holdout | None, choice: EnsembleChoice, composed: Any, names: list[str]) -> dict[str, Any] | None:
     """What the folder remembers of the hold-out inputs, and what the user is told of them."""
     from smoothcert.ensembles.holdout import noisy_accuracy, record
 

@@ -35,7 +35,7 @@ def command(
 
     from smoothcert.classifiers import load, try_once
     from smoothcert.classifiers.onnx import from_network
-    from smoothcert.ensembles._graph import as_network
+    from smoothcert.ensembles import as_network
     from smoothcert.files import write_whole
 
     loaded = load(model)

@@ -16,8 +16,8 @@ from smoothcert.errors import OptionError
 if TYPE_CHECKING:
     from smoothcert.contracts import Classifier, Noise
     from smoothcert.data import Inputs
-    from smoothcert.ensembles._sample import Sample
-    from smoothcert.ensembles._sheet import Sheet
+    from smoothcert.ensembles.forecast import ForecastResult
+    from smoothcert.ensembles.variance import MarginSample
 
 
 def command(
@@ -51,7 +51,6 @@ def command(
 
     smoothcert ensemble forecast models/a models/b models/c --data cifar10 --skip 20 --start 1 --sigma 0.25
     """
-    from smoothcert.ensembles._sheet import sheet
     from smoothcert.ensembles.forecast import Forecast
 
     asked = Forecast(_sizes(sizes), n, alpha, p.parse_radii(None, radii) or None, clean, fit, seed)
@@ -60,7 +59,7 @@ def command(
     _check_out(out)
     inputs = o.subset(data, split, skip, max, range, image_size, start).load()
     ready = [_member(spec, inputs, engine, threads) for spec in members]
-    found = sheet(asked, _sample(ready, inputs, chosen, draws, seed), chosen)
+    found = asked.result(_sample(ready, inputs, chosen, draws, seed), chosen)
     if out is not None:
         _draw(found, out)
     _print(found, as_json)
@@ -89,9 +88,9 @@ def _member(spec: str, inputs: Inputs, engine: str, threads: int | None) -> Clas
     return prepared.classifier
 
 
-def _sample(members: list[Classifier], inputs: Inputs, noise: Noise, draws: int, seed: int) -> Sample:
+def _sample(members: list[Classifier], inputs: Inputs, noise: Noise, draws: int, seed: int) -> MarginSample:
     from smoothcert.cli._progress import bar
-    from smoothcert.ensembles._sample import sample, work
+    from smoothcert.ensembles.variance import sample, work
 
     total, done = work(len(members), len(inputs), draws), 0
     with bar("forecast", "member evaluations") as update:
@@ -104,7 +103,7 @@ def _sample(members: list[Classifier], inputs: Inputs, noise: Noise, draws: int,
         return sample(members, inputs, noise, draws, seed, advance)
 
 
-def _draw(found: Sheet, out: Path) -> None:
+def _draw(found: ForecastResult, out: Path) -> None:
     from smoothcert.report.forecast_plots import fit_figure, size_figure
     from smoothcert.report.plots import save
 
@@ -131,10 +130,8 @@ def _draw(found: Sheet, out: Path) -> None:
     save(figure, out.with_name(f"{out.stem}-fit{out.suffix}"))
 
 
-def _print(found: Sheet, as_json: bool) -> None:
-    from smoothcert.ensembles import _sheet as layout
-
+def _print(found: ForecastResult, as_json: bool) -> None:
     if as_json:
-        _json.say(layout.as_json(found))
+        _json.say(found.as_json())
         return
-    console(120).print(layout.text(found))
+    console(120).print(found.text())

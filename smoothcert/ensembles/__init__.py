@@ -1,87 +1,199 @@
-"""② Several classifiers → one classifier: one file for each way to vote.
+"""② Several classifiers → one classifier: one file for each way to vote. Here is what they share.
 
-    soft_vote softmax_vote weighted_vote hard_vote max_margin     how scores become scores
-    k_consensus early_exit                                        around a vote: not every member is always asked
-    weights/                                                      hold-out inputs → weights
-    holdout forecast                                              what members do under noise, and what more would do
+    soft_vote weighted_vote hard_vote max_margin     how scores become scores
+    k_consensus early_exit                           cascades around a vote: not every member is always asked
+    spec                                             an ensemble as it is asked for, and what hold-out inputs decide
+    weights/                                         hold-out inputs → weights
+    holdout variance forecast                        what members do under noise, and what more of them would do
 
 A certificate of an ensemble is for exactly this vote of exactly these members in this order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+import numbers
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from smoothcert import catalog
-from smoothcert.classifiers import wrap
-from smoothcert.classifiers.composite import Part, compose
+import torch
+from torch import Tensor, nn
+
+from smoothcert.classifiers.composed import DenoisedClassifier
+from smoothcert.classifiers.module import Module
+from smoothcert.classifiers.onnx import Onnx
 from smoothcert.contracts import Classifier
-from smoothcert.errors import OptionError, unknown
+from smoothcert.engine.batch_check import FixedShape, check_batches, check_scores
+from smoothcert.errors import ModelError, OptionError
+
+EXACT = 1e-6  # how far the sum of weights may be from 1
+ROWS = 16  # of a call to a later member of a cascade: few are wasted on filling up, many enough to be fast
 
 
-def Ensemble(
-    members: Sequence[Any],
-    vote: str = "soft",
-    weights: Sequence[float] | None = None,
-    consensus: int | None = None,
-    early_exit: bool | Mapping[str, float] | None = None,
-) -> Classifier:
-    """Several models as one classifier.
+class CallTally:
+    """Rows that came, members asked about them in all, and rows that did without some; threads may share it."""
 
-    members: torch networks in eval mode, callables, what `load` gives, ensembles; the same one may come twice.
-    vote: soft (mean of scores), softmax (of probabilities), weighted, hard, max_margin.
-    weights: one number a member with sum 1, for soft, softmax and weighted (which is of probabilities).
-    consensus: where the first so many members agree they answer for all; put the most accurate first.
-    early_exit: True, or its `threshold` and `level`; members are then asked in order of falling weight.
-    """
-    members = [wrap(model) for model in members]
-    if early_exit and weights is not None:
-        chosen = vote_part(vote, weights, len(members))["weights"]
-        order = falling(chosen)
-        members, weights = [members[number] for number in order], [chosen[number] for number in order]
-    return compose(members, vote_part(vote, weights, len(members)), cascade_part(consensus, early_exit))
+    def __init__(self) -> None:
+        self.rows = self.asked = self.early = 0
+        self._lock = threading.Lock()
+
+    def add(self, rows: int, asked: int, early: int = 0) -> None:
+        with self._lock:
+            self.rows += rows
+            self.asked += asked
+            self.early += early
 
 
-def vote_part(vote: str, weights: Any, members: int) -> dict[str, Any]:
-    """The part that a vote's short name and weights stand for, weights checked."""
-    from smoothcert.ensembles._vote import simplex
+@dataclass(frozen=True, eq=False)
+class Vote(ABC):
+    """Several classifiers that answer together; a classifier again. All are asked about every row."""
 
-    known = catalog.names("ensembles")
-    file = f"{vote}_vote" if f"{vote}_vote" in known else vote
-    if file not in known or not _is_vote(file):
-        raise unknown("vote of an ensemble", vote, [name.removesuffix("_vote") for name in known if _is_vote(name)])
-    if weights is None and file == "weighted_vote":
-        raise OptionError("weights of weighted_vote must be given; got none")
-    if weights is None:
-        return {"name": file}
-    if file not in ("soft_vote", "softmax_vote", "weighted_vote"):
-        raise OptionError(f"weights of an ensemble must go with soft, softmax or weighted; got {vote}")
-    of = "scores" if file == "soft_vote" else "softmax"
-    return {"name": "weighted_vote", "weights": list(simplex(weights, members)), "of": of}
+    members: tuple[Classifier, ...]
+    tally: CallTally = field(init=False, repr=False, default_factory=CallTally)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if not self.members:
+            raise OptionError("members of an ensemble must be at least one; got none")
 
-def cascade_part(consensus: int | None, early_exit: bool | Mapping[str, float] | None) -> Part | None:
-    """The part that decides how many members are asked; None: always all."""
-    if consensus is not None and early_exit:
-        raise OptionError("an ensemble must have one of consensus and early_exit; got both")
-    if consensus is not None:
-        return {"name": "k_consensus", "k": consensus}
-    if not early_exit:
+    @abstractmethod
+    def combine(self, scores: Sequence[Tensor]) -> Tensor:
+        """Scores of the first members, [batch, classes] each → scores of their vote, float32 [batch, classes].
+
+        Each row by itself, in operations that give a row the same bits wherever it stands in the batch.
+        """
+
+    @property
+    def name(self) -> str:
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """What each member counts for, up to a factor; None where the vote is no mean."""
         return None
-    return {"name": "early_exit", **(early_exit if isinstance(early_exit, Mapping) else {})}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Noisy inputs [batch, ...] → scores [batch, classes]."""
+        scores = together([ask(member, x) for member in self.members])
+        self.tally.add(len(x), len(x) * len(self.members))
+        return self.combine(scores)
+
+    def prepared(self, members: tuple[Classifier, ...], probe: Tensor) -> Self:
+        """The same vote of these members."""
+        return replace(self, members=members)
 
 
-def falling(values: Sequence[float]) -> list[int]:
-    """Positions in order of falling value; equal ones stay as they are."""
-    return sorted(range(len(values)), key=lambda number: -values[number])
+@dataclass(frozen=True, eq=False)
+class Cascade:
+    """A vote whose members are asked in order, and for each row only as many as it needs.
+
+    Which rows are left after the first members is known row by row, and only those go to the others. A member may then
+    be called with any number of rows. Where that number can be seen in the last bits of its scores, it would make a
+    row's answer depend on its batch mates; so members are called with a fixed number of rows, unless `prepared` has
+    seen that the number does not matter to any of them.
+    """
+
+    vote: Vote
+    rows_a_call: int | None = field(default=ROWS, kw_only=True)  # of later members; None: it does not matter to them
+    tally: CallTally = field(init=False, repr=False, default_factory=CallTally)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.vote, Vote):
+            raise OptionError(f"vote inside {self.name} must be a plain vote; got {type(self.vote).__name__}")
+
+    @property
+    def name(self) -> str:
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    @property
+    def members(self) -> tuple[Classifier, ...]:
+        return self.vote.members
+
+    def prepared(self, members: tuple[Classifier, ...], probe: Tensor) -> Self:
+        """The same of these members, looked at on a noisy probe [≥ batch_rows, ...]: does the number of rows matter?"""
+        bound = any(
+            isinstance(check_batches(member, probe, len(probe)).call, FixedShape)
+            for member in dict.fromkeys(members[1:])
+            if getattr(member, "rows", None) is None  # one with a frozen batch is called in its own way
+        )
+        return replace(self, vote=self.vote.prepared(members, probe), rows_a_call=ROWS if bound else None)
 
 
-def _is_vote(file: str) -> bool:
-    """Whether the part of this file is a plain vote; some files of the folder are tools and hold no part."""
-    from smoothcert.ensembles._vote import Vote
+def ask(member: Classifier, x: Tensor, rows: int | None = None) -> Tensor:
+    """A member's scores; in calls of so many rows where that is asked for, or all that the network takes."""
+    rows = getattr(member, "rows", None) or rows
+    return check_scores((FixedShape(member, rows) if rows is not None else member)(x), len(x))
 
-    try:
-        return issubclass(catalog.find("ensembles", file)[0], Vote)
-    except AttributeError:
-        return False
+
+def together(scores: list[Tensor]) -> list[Tensor]:
+    """Refuse members that do not tell the same classes apart."""
+    classes = sorted({part.shape[1] for part in scores})
+    if len(classes) > 1:
+        raise ModelError(f"members of an ensemble must have the same classes; got {classes} of them")
+    return scores
+
+
+def mean(scores: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    """Σ share·scores ÷ Σ share over as many members as there are scores, in double precision: float64 [batch, classes].
+
+    In double precision the mean of equal members is the member, to the last bit of its float32.
+    """
+    total = scores[0].double() * shares[0]
+    for part, share in zip(scores[1:], shares[1:], strict=False):
+        total = total + part.double() * share
+    return total / math.fsum(shares[: len(scores)])
+
+
+def probabilities(scores: Tensor) -> Tensor:
+    """Softmax in double precision: float64 [batch, classes]."""
+    return scores.double().softmax(dim=-1)
+
+
+def simplex(weights: Any, members: int) -> tuple[float, ...]:
+    """Weights as numbers, one for each member, none negative, with sum 1; anything else is refused."""
+    listed = weights.tolist() if hasattr(weights, "tolist") else weights
+    if not isinstance(listed, list | tuple) or any(
+        isinstance(w, bool) or not isinstance(w, numbers.Real) for w in listed
+    ):
+        raise OptionError(
+            "weights of an ensemble must be one number a member, the same for every input; got another thing (weights "
+            "chosen at a test input and held while its noise is drawn make another classifier of every input, which no "
+            "certificate covers; weights that are a function of the noisy input itself belong in a callable model)"
+        )
+    if len(listed) != members:
+        raise OptionError(f"weights of an ensemble must be one for each of its {members} members; got {len(listed)}")
+    if any(not math.isfinite(w) or w < 0 for w in listed) or abs(math.fsum(listed) - 1) > EXACT:
+        raise OptionError(f"weights of an ensemble must be 0 or more, with sum 1; got {', '.join(map(str, listed))}")
+    return tuple(float(w) for w in listed)
+
+
+class EnsembleModule(nn.Module):
+    """All members on the same batch, then their vote, as one torch network: [batch, ...] → scores [batch, classes]."""
+
+    def __init__(self, networks: Sequence[nn.Module], vote: Vote) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+        self.vote = vote
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.vote.combine([network(x).to(torch.float32) for network in self.networks])
+
+
+def as_network(classifier: Classifier) -> nn.Module:
+    """The network that this classifier is, to be exported as one graph; ModelError with the reason where it is none."""
+    if isinstance(classifier, Module):
+        return classifier.network
+    if isinstance(classifier, Cascade):
+        raise ModelError(
+            f"a model to export must always ask all of its members; got {classifier.name}, which asks some of them "
+            "about some rows only, and one graph would ask all about all (export the plain vote, and certify that)"
+        )
+    if isinstance(classifier, Vote):
+        return EnsembleModule([as_network(member) for member in classifier.members], classifier).eval()
+    if isinstance(classifier, DenoisedClassifier):
+        return nn.Sequential(as_network(classifier.denoiser), as_network(classifier.classifier)).eval()
+    kind = "an ONNX file already" if isinstance(classifier, Onnx) else "a callable"
+    raise ModelError(f"a model to export must be made of torch networks; got {kind}")

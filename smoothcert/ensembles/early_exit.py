@@ -12,18 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
-from smoothcert.ensembles._partial import Partial
-from smoothcert.ensembles._vote import ask, mean, probabilities, together
+import torch
+from torch import Tensor
+
+from smoothcert.ensembles import Cascade, ask, mean, probabilities, together
 from smoothcert.errors import OptionError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class EarlyExit(Partial):
+class EarlyExit(Cascade):
     """Members in order of falling weight; level 0 and threshold 1 never stop early."""
 
     threshold: float = 0.999  # T, for the first member alone
@@ -46,8 +44,6 @@ class EarlyExit(Partial):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Noisy inputs [batch, ...] → scores [batch, classes]."""
-        import torch
-
         seen = [ask(self.members[0], x)]
         scores = self.vote.combine(seen)
         left, asked = torch.arange(len(x)), len(x)

@@ -11,23 +11,42 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from smoothcert.bounds import check_alpha, check_draws, proven_radii
 from smoothcert.contracts import Noise
-from smoothcert.ensembles._orthant import missed, root_of
-from smoothcert.ensembles._sample import Floats, Integers, Sample
-from smoothcert.ensembles._scores import generator
-from smoothcert.ensembles._variance import ZETA_C, Parts, estimate, least_p, ratio
+from smoothcert.ensembles.holdout import generator
+from smoothcert.ensembles.variance import (
+    FAR,
+    ZETA_C,
+    Fit,
+    Floats,
+    Integers,
+    MarginSample,
+    VarianceModel,
+    distance,
+    estimate,
+    fit,
+    least_p,
+    missed,
+    ratio,
+    root_of,
+    standardised_noise,
+)
 from smoothcert.errors import OptionError, unknown
 from smoothcert.streams import check_seed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 CLEAN = ("mean", "point")
 ENSEMBLES = 32  # clean parts drawn for each input
 SAMPLES = 16  # for the probability of each of them
+ABOUT_ZETA_C = "zeta_c 0: what members share at an input is part of their mean there, and is shared by those to come"
+HEAVY = 0.002  # share below −FAR deviations from which on the model is said to miss the tail
 SUBSETS = 30  # most ensembles of one size that are put together from the members at hand
 
 
@@ -39,8 +58,12 @@ class Radii(NamedTuple):
     certified: Mapping[float, float]  # radius → share of inputs certified with it
     quartiles: tuple[float, float, float]  # of the radius over all inputs, 0 where there is none
 
+    def as_json(self) -> dict[str, Any]:
+        shares = {f"{radius:g}": share for radius, share in self.certified.items()}
+        return {"draws": self.draws, "acr": self.acr, "certified_accuracy": shares, "quartiles": list(self.quartiles)}
 
-class Outlook(NamedTuple):
+
+class SizeForecast(NamedTuple):
     """The forecast for ensembles of one size."""
 
     size: int
@@ -49,8 +72,17 @@ class Outlook(NamedTuple):
     certify: Radii  # with n draws
     check: Radii  # with as many draws as the sample has, to be held against what it shows
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "members": self.size,
+            "p_label": float(self.p.mean()),
+            "p_label_at_least": float(self.p_least.mean()),
+            "forecast": self.certify.as_json(),
+            "forecast_with_the_draws_of_the_sample": self.check.as_json(),
+        }
 
-class Measured(NamedTuple):
+
+class MeasuredSize(NamedTuple):
     """The same as the sample shows it: the mean over ensembles put together from the members at hand."""
 
     size: int
@@ -58,6 +90,10 @@ class Measured(NamedTuple):
     p: Floats  # [inputs], share of noisy copies that got the label
     check: Radii
     acr_range: tuple[float, float]  # of these ensembles
+
+    def as_json(self) -> dict[str, Any]:
+        about = {"ensembles": self.ensembles, "p_label": float(self.p.mean()), "acr_range": list(self.acr_range)}
+        return {**about, **self.check.as_json()}
 
 
 @dataclass(frozen=True)
@@ -95,20 +131,20 @@ class Forecast:
             raise OptionError(f"fit of forecast must be from 2 to the number of members, {members}; got {fit}")
         return fit
 
-    def parts(self, sample: Sample) -> Parts:
+    def parts(self, sample: MarginSample) -> VarianceModel:
         """The model's parameters from the members it is fitted to."""
         return estimate(sample.of(range(self.check_members(sample.members))), self.clean)
 
-    def outlooks(self, parts: Parts, draws: int, noise: Noise) -> list[Outlook]:
+    def outlooks(self, parts: VarianceModel, draws: int, noise: Noise) -> list[SizeForecast]:
         """The forecast for every size; the sizes share their random numbers, so that they differ by size alone."""
         found = []
         for size in self.sizes:
             p = probabilities(parts, size, self.seed)
             certify, check = (self._drawn(p, n, noise) for n in (self.n, draws))
-            found.append(Outlook(size, p.mean(axis=1), least_p(parts, size), certify, check))
+            found.append(SizeForecast(size, p.mean(axis=1), least_p(parts, size), certify, check))
         return found
 
-    def measured(self, sample: Sample, noise: Noise) -> list[Measured]:
+    def measured(self, sample: MarginSample, noise: Noise) -> list[MeasuredSize]:
         """What the sample shows for those of the sizes that its members can make up."""
         rng, found = generator(self.seed, 0, "forecast subsets"), []
         for size in (size for size in self.sizes if size <= sample.members):
@@ -116,8 +152,23 @@ class Forecast:
             hits = np.stack([(sample.noisy[:, s].mean(axis=1) > 0.0).all(axis=2).sum(axis=1) for s in subsets])
             each = [self._radii(votes, sample.draws, noise) for votes in hits]
             whole, acrs = self._radii(hits, sample.draws, noise), [part.acr for part in each]
-            found.append(Measured(size, len(subsets), hits.mean(axis=0) / sample.draws, whole, (min(acrs), max(acrs))))
+            found.append(
+                MeasuredSize(size, len(subsets), hits.mean(axis=0) / sample.draws, whole, (min(acrs), max(acrs)))
+            )
         return found
+
+    def result(self, sample: MarginSample, noise: Noise) -> ForecastResult:
+        """Fit, forecast, and hold it against the sample; the sizes at hand are always among those told of."""
+        fitted = self.check_members(sample.members)
+        asked = replace(self, sizes=tuple(sorted({*self.sizes, fitted, sample.members})))
+        parts, own = asked.parts(sample), sample.of(range(fitted))
+        fits = fit(own, parts, asked.clean)
+        distances = {clean: distance(standardised_noise(own, clean)) for clean in CLEAN}
+        outlooks, measured = asked.outlooks(parts, sample.draws, noise), asked.measured(sample, noise)
+        notes = _notes(sample, fitted, fits)
+        return ForecastResult(
+            asked, sample.members, fitted, sample.draws, parts, fits, distances, outlooks, measured, notes
+        )
 
     def _drawn(self, p: Floats, n: int, noise: Noise) -> Radii:
         """Radii after n draws at these probabilities."""
@@ -132,7 +183,7 @@ class Forecast:
         return Radii(n, float(gained.mean()), shares, (low, middle, high))
 
 
-def probabilities(parts: Parts, size: int, seed: int) -> Floats:
+def probabilities(parts: VarianceModel, size: int, seed: int) -> Floats:
     """The label's probability in ensembles of a size, [inputs, ENSEMBLES]: one value for each clean part drawn."""
     inputs, members, rivals = parts.apart.shape
     found = np.empty((inputs, ENSEMBLES))
@@ -156,3 +207,120 @@ def default_radii(noise: Noise) -> tuple[float, ...]:
     """0, σ, 2σ, 3σ: a quarter apart at σ = 0.25, as the field prints them; up to 3λ/4 in l1, whole numbers in l0."""
     step = {"l0": 1.0, "l1": getattr(noise, "lam", 1.0) / 4}.get(noise.norm, getattr(noise, "sigma", 0.25))
     return tuple(number * float(step) for number in range(4))
+
+
+class ForecastResult(NamedTuple):
+    """Everything a forecast found."""
+
+    asked: Forecast
+    members: int  # given
+    fitted: int  # of these, the first so many were used for the model
+    draws: int
+    parts: VarianceModel
+    fit: Fit
+    distances: dict[str, float]  # of the noise part to the normal curve, by the way to see the clean part
+    outlooks: list[SizeForecast]
+    measured: list[MeasuredSize]
+    notes: list[str]
+
+    def gain(self, outlook: SizeForecast) -> float | None:
+        """ACR of a size ÷ that of the size fitted to, less one: what a level is wrong by cancels in it."""
+        base = next(other.certify.acr for other in self.outlooks if other.size == self.fitted)
+        return outlook.certify.acr / base - 1 if base > 0.0 else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The forecast as values that JSON can hold."""
+        measured = {entry.size: entry.as_json() for entry in self.measured}
+        return {
+            "members": self.members,
+            "fitted_to": self.fitted,
+            "inputs": len(self.parts.centre),
+            "draws": self.draws,
+            "alpha": self.asked.alpha,
+            "clean_part": self.asked.clean,
+            "zeta_p": self.parts.zeta_p,
+            "zeta_p_quartiles_by_input": list(self.fit.zeta_quartiles),
+            "zeta_c": 0.0,
+            "noise_part_distance_to_normal": self.distances,
+            "noise_part_below_3_deviations": self.fit.tail,
+            "sizes": [
+                {**outlook.as_json(), "measured": measured.get(outlook.size), "acr_gain": self.gain(outlook)}
+                for outlook in self.outlooks
+            ],
+            "notes": self.notes,
+        }
+
+    def text(self) -> RenderableType:
+        """The forecast for a terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        inputs, (low, _, high) = len(self.parts.centre), self.fit.zeta_quartiles
+        away = ", ".join(f"{value:.3f} around its {clean}" for clean, value in self.distances.items())
+        lines = [
+            f"model fitted to {self.fitted} of {self.members} members: {inputs} inputs, {self.draws} draws each",
+            f"zeta_p {self.parts.zeta_p:.3f}, by input {low:.3f} to {high:.3f} (quartiles)",
+            f"noise part: distance to the normal distribution {away}",
+            f"noise part below −{FAR:g} deviations: {100 * self.fit.tail:.2f} % (normal: 0.13 %)",
+        ]
+        parts: list[RenderableType] = [Text("\n".join(lines)), Text(f"\nforecast with {self.asked.n} draws an input")]
+        heads = ["members", "P(label)", "at least", "ACR", f"gain over {self.fitted}", *self._heads()]
+        parts.append(_grid(heads, [self._row(outlook) for outlook in self.outlooks]))
+        parts.append(Text(f"\nforecast / measured with the members at hand, {self.draws} draws an input"))
+        parts.append(_grid(["members", "ensembles", "P(label)", "ACR", *self._heads()], self._checked()))
+        return Group(*parts, *(Text(f"note: {note}") for note in self.notes))
+
+    def _heads(self) -> list[str]:
+        return [f"≥ {radius:g}" for radius in self.outlooks[0].certify.certified]
+
+    def _row(self, outlook: SizeForecast) -> list[str]:
+        gain = self.gain(outlook)
+        return [
+            str(outlook.size),
+            f"{outlook.p.mean():.4f}",
+            f"{outlook.p_least.mean():.4f}",
+            f"{outlook.certify.acr:.3f}",
+            "–" if gain is None else f"{100 * gain:+.1f} %",
+            *(f"{100 * share:.1f} %" for share in outlook.certify.certified.values()),
+        ]
+
+    def _checked(self) -> list[list[str]]:
+        outlooks, rows = {outlook.size: outlook for outlook in self.outlooks}, []
+        for seen in self.measured:
+            told = outlooks[seen.size]
+            shares = zip(told.check.certified.values(), seen.check.certified.values(), strict=True)
+            rows.append(
+                [
+                    str(seen.size),
+                    str(seen.ensembles),
+                    f"{told.p.mean():.4f} / {seen.p.mean():.4f}",
+                    f"{told.check.acr:.3f} / {seen.check.acr:.3f}",
+                    *(f"{100 * a:.1f} / {100 * b:.1f} %" if a or b else "–" for a, b in shares),
+                ]
+            )
+        return rows
+
+
+def _notes(sample: MarginSample, fitted: int, fits: Fit) -> list[str]:
+    notes = [ABOUT_ZETA_C]
+    if fits.tail > HEAVY:
+        notes.append(
+            "heavier lower tail than the model's: large radii are forecast too high, gains are the better guide"
+        )
+    if fitted < 3:
+        notes.append("two members tell little about how members differ: three or more make a better forecast")
+    if sample.left_out:
+        notes.append(f"only the nearest rivals of each label are looked at; {sample.left_out} classes are left out")
+    return notes
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        grid.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(*row)
+    return grid

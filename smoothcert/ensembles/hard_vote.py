@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from smoothcert.ensembles._vote import Vote, mean
+import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from smoothcert.ensembles import Vote, mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +19,6 @@ class HardVote(Vote):
     """Share of the votes; the winner of a tie has half a vote more, so that it also has the highest score."""
 
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
-        import torch
-
         numbers = torch.arange(scores[0].shape[1])
         votes = torch.zeros_like(scores[0])
         for part in scores:

@@ -7,18 +7,16 @@ full vote is another. Members belong in order of their noisy hold-out accuracy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from smoothcert.ensembles._partial import Partial
-from smoothcert.ensembles._vote import ask, together
+import torch
+from torch import Tensor
+
+from smoothcert.ensembles import Cascade, ask, together
 from smoothcert.errors import OptionError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class KConsensus(Partial):
+class KConsensus(Cascade):
     """Vote of the first k members where they name the same class, of all members where they do not."""
 
     k: int
@@ -35,8 +33,6 @@ class KConsensus(Partial):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Noisy inputs [batch, ...] → scores [batch, classes]."""
-        import torch
-
         first = together([ask(member, x) for member in self.members[: self.k]])
         scores = self.vote.combine(first)
         others = self.members[self.k :]

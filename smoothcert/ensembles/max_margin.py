@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from smoothcert.ensembles._vote import Vote, probabilities
+import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from smoothcert.ensembles import Vote, probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +16,6 @@ class MaxMargin(Vote):
     """Scores of the surest member; of equally sure ones, the first."""
 
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
-        import torch
-
         stacked = torch.stack(list(scores))
         classes = stacked.shape[2]
         top = probabilities(stacked).topk(min(2, classes), dim=2).values

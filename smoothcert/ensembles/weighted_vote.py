@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from smoothcert.ensembles._vote import Vote, mean, probabilities, simplex
+from torch import Tensor
+
+from smoothcert.ensembles import Vote, mean, probabilities, simplex
 from smoothcert.errors import unknown
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-KINDS = ("softmax", "scores")
+VALUES = ("softmax", "scores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,18 +21,18 @@ class WeightedVote(Vote):
     """One weight for each member, the same for every input."""
 
     weights: tuple[float, ...]
-    of: str = "softmax"
+    values: str = "softmax"  # what is averaged
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "weights", simplex(self.weights, len(self.members)))
-        if self.of not in KINDS:
-            raise unknown("of of weighted_vote", str(self.of), KINDS)
+        if self.values not in VALUES:
+            raise unknown("values of weighted_vote", str(self.values), VALUES)
 
     @property
     def shares(self) -> tuple[float, ...]:
         return self.weights
 
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
-        parts = scores if self.of == "scores" else [probabilities(part) for part in scores]
+        parts = scores if self.values == "scores" else [probabilities(part) for part in scores]
         return mean(parts, self.weights).float()

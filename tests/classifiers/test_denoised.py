@@ -13,7 +13,7 @@ import smoothcert
 from smoothcert.classifiers import composite, differentiable, digest, load, ready, wrap
 from smoothcert.classifiers.composed import DenoisedClassifier
 from smoothcert.classifiers.composite import Composite
-from smoothcert.ensembles._graph import as_network
+from smoothcert.ensembles import as_network
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.errors import ModelError, OutputError
 

@@ -107,7 +107,7 @@ def test_the_hash_is_of_the_function(tmp_path):
         write(tmp_path / "3", specs[::-1]),
         write(tmp_path / "4", specs, {"name": "hard_vote"}),
         write(tmp_path / "5", specs, None, {"name": "k_consensus", "k": 1}),
-        write(tmp_path / "6", specs, {"name": "weighted_vote", "weights": [0.5, 0.5], "of": "scores"}),
+        write(tmp_path / "6", specs, {"name": "weighted_vote", "weights": [0.5, 0.5], "values": "scores"}),
         write(tmp_path / "7", [specs[0], specs[0]]),
     ]
     assert len({plain, *map(digest, others)}) == 6
@@ -176,7 +176,7 @@ def test_members_on_several_engines_are_made_ready_in_their_own_ways(tmp_path):
         def forward(self, x):
             return x.flatten(1)[:, :3] * (1.0 if x.sum().item() > -1e9 else 2.0)
 
-    from smoothcert.ensembles import Ensemble
+    from smoothcert.ensembles.spec import Ensemble
 
     def plain(x):
         return x.flatten(1)[:, 3:6]

@@ -131,7 +131,7 @@ def test_early_exit_goes_by_weight(place, capsys):
     assert made(*LINES, "--weights", "0.2,0.5,0.3", "--early-exit", "--threshold", 0.8, "--level", 0.1) == 0
     description = composite.read(Path("ens"))
     assert [member.place for member in description.members] == ["lines:b", "lines:c", "lines:a"]
-    assert description.vote == {"name": "weighted_vote", "weights": [0.5, 0.3, 0.2], "of": "softmax"}
+    assert description.vote == {"name": "weighted_vote", "weights": [0.5, 0.3, 0.2], "values": "softmax"}
     assert description.cascade == {"name": "early_exit", "threshold": 0.8, "level": 0.1}
     assert description.order == "falling weight" and description.holdout is None
     assert certified("ens", "run") == 0 and run(["verify", "run"]) == 0
@@ -143,7 +143,7 @@ def test_fitted_weights(place, capsys, way):
     description = composite.read(Path("ens"))
     weights = description.vote["weights"]
     assert sum(weights) == pytest.approx(1) and all(weight > 0 for weight in weights)
-    assert description.vote["of"] == "softmax" and "gap" in description.holdout["report"]
+    assert description.vote["values"] == "softmax" and "gap" in description.holdout["report"]
     assert len(weights) == len(description.members)
     told = capsys.readouterr().out
     assert ("margins of a member with one of another kind: covariance" in told) == (way == "optimal")

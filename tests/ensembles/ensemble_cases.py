@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from smoothcert.data import Inputs
-from smoothcert.ensembles._sample import Sample
+from smoothcert.ensembles.variance import MarginSample
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Family:
         shared = rng.standard_normal((inputs, 1, draws, rivals))
         own = rng.standard_normal((inputs, members, draws, rivals))
         noise = (np.sqrt(self.zeta) * shared + np.sqrt(1 - self.zeta) * own) @ self.noise_root.T
-        return Sample(clean, clean[:, :, None] + noise)
+        return MarginSample(clean, clean[:, :, None] + noise)
 
     def hits(self, members, draws, rng):
         """How often ensembles of so many members get the label, one ensemble an input: [inputs]."""

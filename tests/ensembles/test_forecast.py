@@ -15,13 +15,23 @@ from scipy.special import ndtr
 from smoothcert.bounds import lower_bound, proven_radii
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Evidence, Stream
-from smoothcert.ensembles._fit import distance, fit
-from smoothcert.ensembles._orthant import missed, root_of
-from smoothcert.ensembles._sample import RIVALS, Sample, sample, work
-from smoothcert.ensembles._sheet import as_json, sheet
-from smoothcert.ensembles._variance import Parts, estimate, least_p, ratio, zeta_by_input
 from smoothcert.ensembles.forecast import Forecast, probabilities
 from smoothcert.ensembles.soft_vote import SoftVote
+from smoothcert.ensembles.variance import (
+    RIVALS,
+    MarginSample,
+    VarianceModel,
+    distance,
+    estimate,
+    fit,
+    least_p,
+    missed,
+    ratio,
+    root_of,
+    sample,
+    work,
+    zeta_by_input,
+)
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.noise.gaussian import Gaussian
 
@@ -117,15 +127,15 @@ def test_what_members_share_at_an_input_cannot_be_seen_and_does_not_matter():
     inputs, members = 4000, 3
     common, own = rng.standard_normal((inputs, 1, 1)), rng.standard_normal((inputs, members, 1))
     clean = math.sqrt(0.5) * common + math.sqrt(0.5) * own
-    parts = estimate(Sample(clean, np.repeat(clean[:, :, None], 2, axis=2)))
+    parts = estimate(MarginSample(clean, np.repeat(clean[:, :, None], 2, axis=2)))
     assert float(parts.clean.mean()) == pytest.approx(0.5, abs=5 * 0.5 * math.sqrt(2 / (inputs * (members - 1))))
-    shifted = estimate(Sample(clean + 7 * common, np.repeat((clean + 7 * common)[:, :, None], 2, axis=2)))
+    shifted = estimate(MarginSample(clean + 7 * common, np.repeat((clean + 7 * common)[:, :, None], 2, axis=2)))
     assert shifted.clean == pytest.approx(parts.clean)
 
 
 def test_the_clean_part_can_be_taken_at_the_point():
     seen = family(5).sample(3, 10, np.random.default_rng(4))
-    moved = Sample(seen.clean, seen.noisy + 1.0)
+    moved = MarginSample(seen.clean, seen.noisy + 1.0)
     at_point, at_mean = estimate(moved, "point"), estimate(moved, "mean")
     assert at_point.centre == pytest.approx(seen.clean.mean(axis=1))
     assert at_mean.centre == pytest.approx(seen.noisy.mean(axis=(1, 2)) + 1.0)
@@ -143,7 +153,7 @@ def test_identical_members_promise_nothing_more():
 
 
 def test_members_that_noise_does_not_move_promise_certainty():
-    still = Sample(np.full((2, 3, 2), 1.0), np.full((2, 3, 4, 2), 1.0))
+    still = MarginSample(np.full((2, 3, 2), 1.0), np.full((2, 3, 4, 2), 1.0))
     assert probabilities(estimate(still), 5, 0) == pytest.approx(1.0)
     assert distance(fit(still, estimate(still), "mean").noise) == 0.0
 
@@ -151,7 +161,7 @@ def test_members_that_noise_does_not_move_promise_certainty():
 def test_independent_members_gain_as_the_root_of_their_number():
     inputs = 5
     centre = np.linspace(-1.0, 2.0, inputs)[:, None]
-    parts = Parts(centre, np.zeros((inputs, 3, 1)), np.full((inputs, 1, 1), 4.0), np.zeros((inputs, 1, 1)), 0.0)
+    parts = VarianceModel(centre, np.zeros((inputs, 3, 1)), np.full((inputs, 1, 1), 4.0), np.zeros((inputs, 1, 1)), 0.0)
     for size in (1, 4, 9):
         exact = ndtr(math.sqrt(size) * centre[:, 0] / 2)
         assert probabilities(parts, size, 0).mean(axis=1) == pytest.approx(exact, rel=1e-9)
@@ -251,10 +261,10 @@ def test_of_many_classes_the_nearest_rivals_are_kept():
 # ---- the sheet and the command
 
 
-def test_the_sheet_says_what_was_found_and_holds_the_model_against_members_it_has_not_seen():
+def test_the_result_says_what_was_found_and_holds_the_model_against_members_it_has_not_seen():
     made = family(60)
-    found = sheet(Forecast((1, 20), n=1000, fit=3), made.sample(5, 200, np.random.default_rng(10)), NOISE)
-    said = json.loads(json.dumps(as_json(found), allow_nan=False))
+    found = Forecast((1, 20), n=1000, fit=3).result(made.sample(5, 200, np.random.default_rng(10)), NOISE)
+    said = json.loads(json.dumps(found.as_json(), allow_nan=False))
     assert [size["members"] for size in said["sizes"]] == [1, 3, 5, 20]
     assert said["fitted_to"] == 3 and said["members"] == 5
     assert said["zeta_p"] == pytest.approx(0.6, abs=0.05)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from ensemble_cases import inputs_of
 
-from smoothcert.ensembles.weights._simplex import mixture, mixture_gap, mixture_loss
+from smoothcert.ensembles.weights import mixture, mixture_gap, mixture_loss
 from smoothcert.ensembles.weights.learned import Learned
 from smoothcert.errors import DataError, ModelError, OptionError
 from smoothcert.noise.gaussian import Gaussian

@@ -11,9 +11,16 @@ from scipy.optimize import minimize
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Stream
 from smoothcert.ensembles.soft_vote import SoftVote
-from smoothcert.ensembles.weights._perturb import has_parameters, perturbed
-from smoothcert.ensembles.weights._simplex import gap, quadratic
-from smoothcert.ensembles.weights.optimal import FLOOR, Moments, Optimal, by_kind, objective
+from smoothcert.ensembles.weights import gap, quadratic
+from smoothcert.ensembles.weights.optimal import (
+    FLOOR,
+    MarginMoments,
+    Optimal,
+    by_kind,
+    has_parameters,
+    objective,
+    perturbed,
+)
 from smoothcert.errors import DataError, ModelError, OptionError
 from smoothcert.noise.gaussian import Gaussian
 
@@ -79,7 +86,7 @@ def test_members_that_cannot_be_told_apart_share_their_weight():
 def test_the_objective_weighs_and_drops_as_the_formula_says():
     mean = np.array([[[0.5, 0.4], [0.2, -0.1]], [[0.001, 0.3], [0.9, 0.8]]])  # [inputs, rivals, members]
     spread = np.arange(1, 17, dtype=float).reshape(2, 2, 2, 2)
-    form, pairs = objective(Moments(mean, spread))
+    form, pairs = objective(MarginMoments(mean, spread))
     expected = (spread[0, 0] / 0.4**2 + spread[1, 0] / FLOOR**2 + spread[1, 1] / 0.8**2) / 2
     assert pairs == 3
     assert form == pytest.approx(expected)

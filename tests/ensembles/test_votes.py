@@ -12,14 +12,13 @@ import smoothcert
 from smoothcert import catalog
 from smoothcert.classifiers import ready, wrap
 from smoothcert.classifiers.onnx import Onnx
-from smoothcert.ensembles import Ensemble
-from smoothcert.ensembles._vote import Vote
+from smoothcert.ensembles import Vote
 from smoothcert.ensembles.early_exit import EarlyExit
 from smoothcert.ensembles.hard_vote import HardVote
 from smoothcert.ensembles.k_consensus import KConsensus
 from smoothcert.ensembles.max_margin import MaxMargin
 from smoothcert.ensembles.soft_vote import SoftVote
-from smoothcert.ensembles.softmax_vote import SoftmaxVote
+from smoothcert.ensembles.spec import Ensemble
 from smoothcert.ensembles.weighted_vote import WeightedVote
 from smoothcert.errors import ModelError, OptionError
 
@@ -52,18 +51,18 @@ def everything(members):
     """One of each kind around the same members."""
     k = len(members)
     weights = [2 * (k - i) / (k * (k + 1)) for i in range(k)]
-    plain = [SoftVote(members), SoftmaxVote(members), WeightedVote(members, weights),
+    plain = [SoftVote(members), SoftVote(members, "softmax"), WeightedVote(members, weights),
              WeightedVote(members, weights, "scores"), HardVote(members), MaxMargin(members)]  # fmt: skip
     partial = [KConsensus(vote, 2) for vote in plain] + [EarlyExit(vote, 0.9) for vote in plain[:4]]
     return plain + partial
 
 
 def test_every_vote_is_a_frozen_dataclass_found_by_its_file():
-    names = ("soft_vote", "softmax_vote", "weighted_vote", "hard_vote", "max_margin", "k_consensus", "early_exit")
+    names = ("soft_vote", "weighted_vote", "hard_vote", "max_margin", "k_consensus", "early_exit")
     found = {name: catalog.find("ensembles", name)[0] for name in names}
     for part in found.values():
         assert dataclasses.is_dataclass(part) and part.__dataclass_params__.frozen and part.__doc__
-    assert [name for name, part in found.items() if issubclass(part, Vote)] == list(found)[:5]
+    assert [name for name, part in found.items() if issubclass(part, Vote)] == list(found)[:4]
 
 
 def test_a_vote_of_equal_members_is_the_member_to_the_last_bit():
@@ -72,7 +71,7 @@ def test_a_vote_of_equal_members_is_the_member_to_the_last_bit():
     for count in (1, 2, 3, 5, 7):
         assert torch.equal(SoftVote([member] * count)(x), member(x))
         assert torch.equal(MaxMargin([member] * count)(x), member(x))
-        assert torch.equal(SoftmaxVote([member] * count)(x), SoftmaxVote([member])(x))
+        assert torch.equal(SoftVote([member] * count, "softmax")(x), SoftVote([member], "softmax")(x))
         assert torch.equal(HardVote([member] * count)(x), nn.functional.one_hot(member(x).argmax(1), CLASSES).float())
         uneven = [0.5, *[0.5 / (count - 1)] * (count - 1)] if count > 1 else [1.0]
         assert torch.equal(WeightedVote([member] * count, uneven, "scores")(x), member(x))
@@ -84,7 +83,7 @@ def test_means_are_the_means():
     shares, weights = scores.softmax(2), torch.tensor([0.5, 0.3, 0.2]).double()
     cases = [
         (SoftVote(members), scores.mean(0)),
-        (SoftmaxVote(members), shares.mean(0)),
+        (SoftVote(members, "softmax"), shares.mean(0)),
         (WeightedVote(members, weights), torch.einsum("k,kbc->bc", weights, shares)),
         (WeightedVote(members, weights, "scores"), torch.einsum("k,kbc->bc", weights, scores)),
     ]
@@ -135,7 +134,7 @@ def test_early_exit_that_is_never_sure_is_the_full_vote():
     members, x = random_members(3), rows(200)
     for vote in everything(members)[:4]:
         assert torch.equal(EarlyExit(vote, threshold=1.0, level=0.0)(x), vote(x))
-    twins = SoftmaxVote([members[0]] * 3)  # no spread at all: ∞·0
+    twins = SoftVote([members[0]] * 3, "softmax")  # no spread at all: ∞·0
     never = EarlyExit(twins, threshold=1.0, level=0.0)
     assert torch.equal(never(x), twins(x)) and never.tally.asked == 600 and never.tally.early == 0
 
@@ -251,7 +250,7 @@ def test_exported_networks_in_batches_of_any_size():
     x = torch.rand(128, 1, 8, 8)
     first = ready(KConsensus(SoftVote([wrap(network) for network in networks]), 2), x[0])
     assert first.engine == "onnxruntime" and isinstance(first.classifier.members[2], Onnx)
-    exits = EarlyExit(SoftmaxVote(first.classifier.members))
+    exits = EarlyExit(SoftVote(first.classifier.members, "softmax"))
     for vote in (first.classifier, ready(exits, x[0]).classifier):
         assert vote.rows_a_call is None
         whole = vote(x)
@@ -266,7 +265,7 @@ def test_nested():
     members, x = random_members(4), rows(200)
     inner = Ensemble(members[:2], vote="softmax")
     outer = Ensemble([inner, Ensemble(members[2:], vote="softmax")])
-    assert torch.allclose(outer(x), SoftmaxVote(members)(x), atol=1e-7)
+    assert torch.allclose(outer(x), SoftVote(members, "softmax")(x), atol=1e-7)
     consensus = Ensemble([Ensemble(members, consensus=2), members[0]], vote="max_margin")
     assert consensus(x).shape == (200, CLASSES)
     prepared = ready(outer, torch.zeros(1)).classifier
@@ -289,11 +288,12 @@ def test_ensemble_is_public_and_takes_what_wrap_takes():
 
 def test_short_names_and_weights():
     members = random_members(2)
-    kinds = {"soft": SoftVote, "softmax": SoftmaxVote, "hard": HardVote, "max_margin": MaxMargin}
+    kinds = {"soft": SoftVote, "softmax": SoftVote, "hard": HardVote, "max_margin": MaxMargin}
     for vote, kind in kinds.items():
         assert type(Ensemble(members, vote=vote)) is kind
-    assert Ensemble(members, "soft", [0.3, 0.7]).of == "scores"
-    assert Ensemble(members, "softmax", [0.3, 0.7]).of == Ensemble(members, "weighted", [0.3, 0.7]).of == "softmax"
+    assert Ensemble(members, "soft", [0.3, 0.7]).values == "scores"
+    assert Ensemble(members, "softmax").values == Ensemble(members, "softmax", [0.3, 0.7]).values == "softmax"
+    assert Ensemble(members, "weighted", [0.3, 0.7]).values == "softmax"
     exiting = Ensemble(members, "weighted", [0.3, 0.7], early_exit={"threshold": 0.5})
     assert exiting.vote.weights == (0.7, 0.3) and exiting.threshold == 0.5
     assert [member.function for member in exiting.members] == members[::-1]
@@ -336,7 +336,7 @@ def test_direct_use_is_refused_too():
         EarlyExit(WeightedVote(members, [0.3, 0.7]))
     with pytest.raises(OptionError, match="must be a plain vote; got KConsensus"):
         KConsensus(KConsensus(SoftVote(members), 1), 1)
-    with pytest.raises(OptionError, match="of of weighted_vote must be one of"):
+    with pytest.raises(OptionError, match="values of weighted_vote must be one of"):
         WeightedVote(members, [0.3, 0.7], "logits")
 
 

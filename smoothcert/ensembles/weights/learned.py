@@ -17,9 +17,8 @@ import torch
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Classifier, Noise
 from smoothcert.data import Inputs
-from smoothcert.ensembles._scores import check_members, generator, member_scores, noisy_batches
-from smoothcert.ensembles.weights import Fitted
-from smoothcert.ensembles.weights._simplex import Floats, mixture, mixture_gap, mixture_loss
+from smoothcert.ensembles.holdout import check_members, generator, member_scores, noisy_batches
+from smoothcert.ensembles.weights import Fitted, Floats, mixture, mixture_gap, mixture_loss
 from smoothcert.errors import OptionError, unknown
 
 WAYS = ("convex", "gradient")

@@ -3,24 +3,27 @@
 On softmax scores the margins of member l are z_i = p_y − p_i. Chebyshev's inequality bounds the probability of a wrong
 answer by Σ_i Var(Σ_l w_l z_i^l)/(smallest mean margin)², so wᵀQw is minimised, with Q the mean over hold-out inputs of
 Σ_i a_i Cov(z_i), a_i = 1/min_l E[z_i^l]². Covariances are taken within an input, over noisy copies (the same ones for
-all members) and over copies of the members with some parameters moved. That is convex for any number of members.
+all members) and over copies of the members with some parameters moved, a cheap stand-in for training them again. That
+is convex for any number of members.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from smoothcert.bounds import check_draws
+from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Classifier, Noise, Stream
 from smoothcert.data import Inputs
-from smoothcert.ensembles._scores import check_members, member_scores, noisy_batches
-from smoothcert.ensembles.weights import Fitted
-from smoothcert.ensembles.weights._perturb import has_parameters, perturbed
-from smoothcert.ensembles.weights._simplex import Floats, gap, quadratic
+from smoothcert.ensembles import Cascade, Vote
+from smoothcert.ensembles.holdout import check_members, generator, member_scores, noisy_batches
+from smoothcert.ensembles.weights import Fitted, Floats, gap, quadratic
 from smoothcert.errors import DataError, OptionError
 
 # A mean margin below this is an undecided input: left as it is, its 1/margin² would outweigh all the others.
@@ -84,7 +87,7 @@ class Optimal:
             ]
 
 
-class Moments(NamedTuple):
+class MarginMoments(NamedTuple):
     """Means [inputs, rivals, members] and covariances [inputs, rivals, members, members] of the margins."""
 
     mean: Floats
@@ -98,7 +101,7 @@ def moments(
     draws: int,
     seed: int,
     advance: Callable[[int], None],
-) -> Moments:
+) -> MarginMoments:
     """Over all copies of the members and noisy copies of an input; every copy of the members sees the same noise."""
     total, squares, n = np.zeros(1), np.zeros(1), 0
     for members in copies:
@@ -112,10 +115,10 @@ def moments(
             np.add.at(squares, owner, z[..., :, None] * z[..., None, :])
             advance(len(owner) * len(members))
     mean = total / n
-    return Moments(mean, squares / n - mean[..., :, None] * mean[..., None, :])
+    return MarginMoments(mean, squares / n - mean[..., :, None] * mean[..., None, :])
 
 
-def objective(found: Moments) -> tuple[Floats, int]:
+def objective(found: MarginMoments) -> tuple[Floats, int]:
     """Q [members, members], and how many (input, rival) pairs are in it: those that every member wins on average."""
     least = found.mean.min(axis=2)
     weight = np.where(least > 0.0, 1 / np.maximum(least, FLOOR) ** 2, 0.0)
@@ -123,28 +126,28 @@ def objective(found: Moments) -> tuple[Floats, int]:
     return form, int((least > 0.0).sum())
 
 
-class Kin(NamedTuple):
+class MarginRelation(NamedTuple):
     """How margins of members move together, on average over pairs."""
 
     covariance: float
     correlation: float
 
 
-def by_kind(report: Mapping[str, float], kinds: Sequence[str]) -> dict[str, Kin]:
+def by_kind(report: Mapping[str, float], kinds: Sequence[str]) -> dict[str, MarginRelation]:
     """Of a member with itself, with another of its kind, and with one of another kind; what has no pair is left out.
 
     The argument for mixed ensembles is that the last is the smallest. A network that is less sure of everything has
     smaller covariances with everybody; correlations do not see that.
     """
-    found: dict[str, list[Kin]] = {"itself": [], "another of its kind": [], "one of another kind": []}
+    found: dict[str, list[MarginRelation]] = {"itself": [], "another of its kind": [], "one of another kind": []}
     for i, mine in enumerate(kinds):
         for j, theirs in enumerate(kinds[: i + 1]):
             relation = "itself" if i == j else "another of its kind" if mine == theirs else "one of another kind"
             scale = (report[f"covariance_{i}_{i}"] * report[f"covariance_{j}_{j}"]) ** 0.5
             covariance = report[f"covariance_{j}_{i}"]
-            found[relation].append(Kin(covariance, covariance / scale if scale > 0.0 else 0.0))
+            found[relation].append(MarginRelation(covariance, covariance / scale if scale > 0.0 else 0.0))
     return {
-        relation: Kin(*(sum(column) / len(pairs) for column in zip(*pairs, strict=True)))
+        relation: MarginRelation(*(sum(column) / len(pairs) for column in zip(*pairs, strict=True)))
         for relation, pairs in found.items()
         if pairs
     }
@@ -162,3 +165,36 @@ def _margins(shares: Floats, labels: Floats) -> Floats:
     rivals = np.arange(classes - 1)[None, :] + (np.arange(classes - 1)[None, :] >= labels[:, None])
     each = np.arange(rows)[:, None]
     return np.moveaxis(shares[:, each, labels[:, None]] - shares[:, each, rivals], 0, 2)
+
+
+def has_parameters(member: Classifier) -> bool:
+    """Whether a member is a torch network, or a vote with one among its members; others have nothing to move."""
+    inner = member.members if isinstance(member, Vote | Cascade) else ()
+    return isinstance(member, Module) or any(map(has_parameters, inner))
+
+
+def perturbed(member: Classifier, share: float, size: float, stream: Stream, number: int) -> Classifier:
+    """Copy `number` of a member: each parameter is moved with probability `share`, by N(0, size²).
+
+    The member itself is left as it is; one without parameters is returned.
+    """
+    if isinstance(member, Module):
+        return Module(_moved(member.network, share, size, stream, number), member.device)
+    if isinstance(member, Vote):
+        inner = [stream._replace(purpose=f"{stream.purpose} {place}") for place in range(len(member.members))]
+        parts = zip(member.members, inner, strict=True)
+        return replace(member, members=tuple(perturbed(part, share, size, own, number) for part, own in parts))
+    if isinstance(member, Cascade):
+        vote = perturbed(member.vote, share, size, stream, number)
+        return replace(member, vote=vote)
+    return member
+
+
+def _moved(network: torch.nn.Module, share: float, size: float, stream: Stream, number: int) -> torch.nn.Module:
+    rng, moved = generator(stream.seed, stream.input, stream.purpose, number), copy.deepcopy(network)
+    with torch.no_grad():
+        for parameter in moved.parameters():
+            chosen = rng.random(tuple(parameter.shape)) < share
+            steps = np.where(chosen, size * rng.standard_normal(tuple(parameter.shape)), 0.0)
+            parameter.add_(torch.from_numpy(steps).to(parameter))
+    return moved

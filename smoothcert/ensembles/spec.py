@@ -1,4 +1,4 @@
-"""How an ensemble comes about: what was asked for, checked at once, and what hold-out inputs then decide."""
+"""An ensemble as it is asked for: checked at once, and completed by what hold-out inputs decide."""
 
 from __future__ import annotations
 
@@ -7,19 +7,83 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import catalog
+from smoothcert.classifiers import wrap
 from smoothcert.classifiers.composite import Part, compose
 from smoothcert.contracts import Classifier, Noise
-from smoothcert.ensembles import cascade_part, falling, vote_part
+from smoothcert.ensembles import Vote, ask, simplex
 from smoothcert.ensembles.holdout import noisy_accuracy
-from smoothcert.errors import ModelError, OptionError
+from smoothcert.errors import ModelError, OptionError, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from smoothcert.data import Inputs
 
+MEANS = {"soft": "scores", "softmax": "softmax", "weighted": "softmax"}  # votes that are means, and of what
 PROBABILITIES = ("softmax", "weighted")  # what fitted weights are for
 ONLY_ASKED = ("learned",)  # weights whose fit may have members made fast; another may need the networks themselves
+
+
+def Ensemble(
+    members: Sequence[Any],
+    vote: str = "soft",
+    weights: Sequence[float] | None = None,
+    consensus: int | None = None,
+    early_exit: bool | Mapping[str, float] | None = None,
+) -> Classifier:
+    """Several models as one classifier.
+
+    members: torch networks in eval mode, callables, what `load` gives, ensembles; the same one may come twice.
+    vote: soft (mean of scores), softmax (of probabilities), weighted, hard, max_margin.
+    weights: one number a member with sum 1, for soft, softmax and weighted (which is of probabilities).
+    consensus: where the first so many members agree they answer for all; put the most accurate first.
+    early_exit: True, or its `threshold` and `level`; members are then asked in order of falling weight.
+    """
+    members = [wrap(model) for model in members]
+    if early_exit and weights is not None:
+        chosen = vote_part(vote, weights, len(members))["weights"]
+        order = falling(chosen)
+        members, weights = [members[number] for number in order], [chosen[number] for number in order]
+    return compose(members, vote_part(vote, weights, len(members)), cascade_part(consensus, early_exit))
+
+
+def vote_part(vote: str, weights: Any, members: int) -> dict[str, Any]:
+    """The part that a vote's short name and weights stand for, weights checked."""
+    files = {name.removesuffix("_vote"): name for name in catalog.names("ensembles") if _is_vote(name)}
+    short = vote.removesuffix("_vote")
+    if short not in files and short not in MEANS:
+        raise unknown("vote of an ensemble", vote, sorted({*files, *MEANS}))
+    if weights is not None and short not in MEANS:
+        raise OptionError(f"weights of an ensemble must go with soft, softmax or weighted; got {vote}")
+    if weights is not None:
+        return {"name": "weighted_vote", "weights": list(simplex(weights, members)), "values": MEANS[short]}
+    if short == "weighted":
+        raise OptionError("weights of weighted_vote must be given; got none")
+    return {"name": "soft_vote", "values": "softmax"} if short == "softmax" else {"name": files[short]}
+
+
+def cascade_part(consensus: int | None, early_exit: bool | Mapping[str, float] | None) -> Part | None:
+    """The part that decides how many members are asked; None: always all."""
+    if consensus is not None and early_exit:
+        raise OptionError("an ensemble must have one of consensus and early_exit; got both")
+    if consensus is not None:
+        return {"name": "k_consensus", "k": consensus}
+    if not early_exit:
+        return None
+    return {"name": "early_exit", **(early_exit if isinstance(early_exit, Mapping) else {})}
+
+
+def falling(values: Sequence[float]) -> list[int]:
+    """Positions in order of falling value; equal ones stay as they are."""
+    return sorted(range(len(values)), key=lambda number: -values[number])
+
+
+def _is_vote(file: str) -> bool:
+    """Whether the part of this file is a plain vote; some files of the folder are tools and hold no part."""
+    try:
+        return issubclass(catalog.find("ensembles", file)[0], Vote)
+    except AttributeError:
+        return False
 
 
 class Holdout(NamedTuple):
@@ -30,7 +94,7 @@ class Holdout(NamedTuple):
     seed: int
 
 
-class Choice(NamedTuple):
+class EnsembleChoice(NamedTuple):
     """What was decided: the order of the members, why, and their vote; and what was seen on the way."""
 
     order: tuple[int, ...]
@@ -83,7 +147,7 @@ class EnsembleSpec:
         fast: Sequence[Classifier],
         holdout: Holdout | None,
         advance: Callable[[int], None],
-    ) -> Choice:
+    ) -> EnsembleChoice:
         """Fit weights, then put the members in order: of weight for early exit, of accuracy for consensus."""
         weights: Any = self.weights
         report, accuracy = dict[str, float](), None
@@ -99,7 +163,7 @@ class EnsembleSpec:
             order, reason = falling(accuracy), "accuracy under noise on hold-out inputs"
         if self.fitting is not None:  # who was found to have no say need not be asked
             order = [number for number in order if weights[number] > 0]
-        return Choice(tuple(order), reason, self._vote(weights, order), accuracy, report)
+        return EnsembleChoice(tuple(order), reason, self._vote(weights, order), accuracy, report)
 
     def _by_weight(self, weights: Any) -> list[int] | None:
         return falling(weights) if self.early_exit and weights is not None else None
@@ -111,8 +175,6 @@ class EnsembleSpec:
 
 def refuse_unlike(members: Sequence[Classifier], names: Sequence[str], example: Tensor) -> None:
     """One pass of each: members must accept the same inputs and tell the same classes apart."""
-    from smoothcert.ensembles._vote import ask
-
     classes: dict[int, str] = {}
     for member, name in zip(members, names, strict=True):
         try:
