@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -131,46 +132,57 @@ def test_rows_are_those_of_the_local_run(tmp_path, cluster):
     assert "drawn by 2 Ray workers with 1 threads each" in read(tmp_path / "ray").settings["means"]["notes"]
 
 
-def test_a_killed_worker_costs_nothing_but_time(tmp_path, slow, cluster, monkeypatch):
-    killed, lost, bury = [], [], Ray._bury
+def test_a_killed_driver_is_resumed_and_a_killed_worker_costs_nothing_but_time(tmp_path, slow, cluster, monkeypatch):
+    kept = killed_driver(tmp_path, slow)
+    assert 3 < kept < INPUTS, "the kill must land while work is under way"
+    killed, lost, told, bury = [], [], [], Ray._bury
+
+    def started(*numbers):
+        """Those of the dead driver are forgotten; Ray ends them before the new ones have imported torch."""
+        told.append(numbers)
+        shutil.rmtree(tmp_path / "pids")
 
     def kill(rows):
         """At the first report of draws, one of those that made them."""
         if rows and not killed:
             pids = {int(path.name) for path in (tmp_path / "pids").iterdir()} - {os.getpid()}
-            killed.append(min(pids))
+            killed.append(min(pid for pid in pids if alive(pid)))
             os.kill(killed[0], signal.SIGKILL)
 
     monkeypatch.setattr(
         Ray, "_bury", lambda self, hired, another: (lost.append(set(hired.left)), bury(self, hired, another))
     )
-    rows = make(tmp_path, "run", f"{slow}:score", cluster, Watcher(rows=kill))
+    rows = make(tmp_path, "run", f"{slow}:score", cluster, Watcher(started=started, rows=kill))
+    assert told == [(INPUTS, kept, 50 + DRAWS)]  # what was kept is not drawn again
     assert len(killed) == 1 and len(lost) == 1 and 0 < len(lost[0]) <= MOST, (
         "the kill must land while work is under way"
     )
     assert rows == make(tmp_path, "whole", "linear:score")
 
 
-def test_a_killed_driver_is_resumed(tmp_path, slow, cluster):
+def alive(pid) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def killed_driver(folder, module) -> int:
+    """A driver of its own on the same cluster, killed at work; how many inputs it had kept."""
     import ray
 
-    address = (
-        ray.get_runtime_context().gcs_address
-    )  # joined, not started: Ray has put its token mode into our environment
-    text = DRIVER.format(tests=str(TESTS), folder=str(tmp_path), module=slow, address=address)
-    paths = os.pathsep.join([str(TESTS), str(TESTS / "engine"), str(tmp_path)])
-    with (tmp_path / "errors").open("w") as errors:
+    # Joined, not started: Ray has put its token mode into our environment.
+    address = ray.get_runtime_context().gcs_address
+    text = DRIVER.format(tests=str(TESTS), folder=str(folder), module=module, address=address)
+    paths = os.pathsep.join([str(TESTS), str(TESTS / "engine"), str(folder)])
+    with (folder / "errors").open("w") as errors:
         driver = subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": paths}, stderr=errors)
-    while stored(tmp_path / "run") <= 3 and driver.poll() is None:
+    while stored(folder / "run") <= 3 and driver.poll() is None:
         time.sleep(0.02)
     driver.send_signal(signal.SIGKILL)
-    assert driver.wait() == -signal.SIGKILL, (tmp_path / "errors").read_text()
-    kept = stored(tmp_path / "run")
-    assert 3 < kept < INPUTS, "the kill must land while work is under way"
-    told = []
-    rows = make(tmp_path, "run", f"{slow}:score", cluster, Watcher(started=lambda *numbers: told.append(numbers)))
-    assert told == [(INPUTS, kept, 50 + DRAWS)]  # what was kept is not drawn again
-    assert rows == make(tmp_path, "whole", "linear:score")
+    assert driver.wait() == -signal.SIGKILL, (folder / "errors").read_text()
+    return stored(folder / "run")
 
 
 def test_an_error_of_a_worker_is_the_local_one(tmp_path, slow, cluster):
@@ -191,8 +203,9 @@ def test_an_input_that_kills_every_worker_is_named(tmp_path, slow, cluster, monk
         make(tmp_path, "run", f"{slow}:fatal_in_batches", cluster, data="one.npz")
 
 
-def test_a_worker_refuses_another_model(tmp_path, slow, cluster):
-    recipe, inputs = small_run.recipe_for(tmp_path / "data.npz")
+def test_a_worker_refuses_another_model(tmp_path, cluster):
+    small_run.write_data(tmp_path / "one.npz", 1)  # one input, one worker
+    recipe, inputs = small_run.recipe_for(tmp_path / "one.npz")
     question = dataclasses.replace(recipe.spec, model_digest="another")
     with pytest.raises(ModelError, match=r"^on .*: model linear:score must be the driver's; its hash differs$"):
         carry_out(
