@@ -90,11 +90,8 @@ def read_state(folder: Path) -> dict[str, Any]:
 def read_any(path: str | Path) -> nn.Module:
     """The network, in eval mode, of a checkpoint folder, a `.safetensors` or legacy `.pth.tar` file, or of the zoo."""
     path = zoo.located(path)
-    if path.is_dir():
-        return read_network(path)[0]
-    if path.suffix == ".safetensors":
-        return read_bare(path)[0]
-    return read_legacy(path)[0]
+    read = read_network if path.is_dir() else read_bare if path.suffix == ".safetensors" else read_legacy
+    return read(path)[0]
 
 
 def build(config: Mapping[str, Any], whom: str) -> nn.Module:
@@ -155,10 +152,13 @@ def read_legacy(path: Path) -> tuple[nn.Module, dict[str, Any]]:
         raise ModelError(f"arch of '{path}' must be cifar_resnet20, resnet50 or alike; got '{saved['arch']}'")
     # The names inside the residual network, without Sequential's "1." and DataParallel's "module.".
     weights = {re.sub(r"^(module\.)?(1\.)?(module\.)?", "", name): own for name, own in saved["state_dict"].items()}
-    if match[1] is None:
-        return _imagenet(path, weights, str(saved["arch"]))
-    named = {re.sub(r"^fc\.", "linear.", name): tensor for name, tensor in weights.items()}
-    return _cifar(path, named, catalog.find("data", "cifar10")[0].normalisation, expected=int(match[2]))
+    if match[1] is not None:
+        named = {re.sub(r"^fc\.", "linear.", name): tensor for name, tensor in weights.items()}
+        return _cifar(path, named, catalog.find("data", "cifar10")[0].normalisation, expected=int(match[2]))
+    if "fc.weight" not in weights:
+        raise ModelError(f"weights of '{path}' must be of an ImageNet resnet (conv1, layer1…4, fc); got other names")
+    known = {"arch": saved["arch"], "shape": [3, 224, 224], "classes": len(weights["fc.weight"]), "data": "imagenet"}
+    return _filled(path, weights, IMAGENET, known)
 
 
 def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
@@ -174,13 +174,6 @@ def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     except ValueError as error:
         raise ModelError(f"normalisation of '{path}' must be numbers; got '{said[0]}'") from error
     return _cifar(path, weights, (mean, std))
-
-
-def _imagenet(path: Path, weights: Mapping[str, Tensor], arch: str) -> tuple[nn.Module, dict[str, Any]]:
-    if "fc.weight" not in weights:
-        raise ModelError(f"weights of '{path}' must be of an ImageNet resnet (conv1, layer1…4, fc); got other names")
-    known = {"arch": arch, "shape": [3, 224, 224], "classes": int(weights["fc.weight"].shape[0]), "data": "imagenet"}
-    return _filled(path, weights, IMAGENET, known)
 
 
 def _cifar(

@@ -100,7 +100,9 @@ def train(settings: Settings, out: Path, watch: Watch | None = None, device: str
         with torch.random.fork_rng():
             torch.manual_seed(mixed(settings.seed, epoch, "layers", fabric.global_rank))
             terms = run_epoch(work, epoch, watch)
-        _check_weights(network, epoch)
+        for name, tensor in network.state_dict().items():
+            if not bool(torch.isfinite(tensor).all()):
+                raise _diverged(epoch, f"weight {name}", math.nan)
         measures = measured(work.result, watched, settings, epoch)
         config |= {"epoch": epoch + 1, "loss": terms, **measures}
         if epoch + 1 == settings.epochs:
@@ -123,7 +125,7 @@ def run_epoch(work: Work, epoch: int, watch: Watch) -> dict[str, float]:
     work.model.train()
     for step in range(work.steps):
         chosen = order[step * settings.batch : (step + 1) * settings.batch]
-        chosen = chosen[: len(chosen) // processes * processes][rank::processes]  # equal shares, or gradients were not
+        chosen = chosen[: len(chosen) // processes * processes][rank::processes]  # equal shares: gradients are averaged
         if len(chosen) == 0:
             continue
         x = inputs.tensors(chosen)
@@ -227,12 +229,6 @@ def _restore(work: Work, found: Mapping[str, Any], digest: str, out: Path) -> di
     if work.fabric.is_global_zero:  # a kill may have come before they were written
         checkpoints.publish(out, checkpoints.plain(work.result), config)
     return config
-
-
-def _check_weights(network: nn.Module, epoch: int) -> None:
-    for name, tensor in network.state_dict().items():
-        if not bool(torch.isfinite(tensor).all()):
-            raise _diverged(epoch, f"weight {name}", math.nan)
 
 
 def _diverged(epoch: int, what: str, value: float) -> TrainingError:
