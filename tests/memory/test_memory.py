@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import tempfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept
 
 from smoothcert.contracts import ABSTAIN, Certificate, Evidence
 from smoothcert.errors import DataError, OptionError, RunError
-from smoothcert.memory import Memory, Region, regions, sqlite
+from smoothcert.memory import Memory, Owner, Region, index, regions, sqlite
 
 
 def crowd(count, dim, seed=0, labels=3, largest=0.3):
@@ -67,6 +68,61 @@ def test_hundreds_of_regions_through_new_directions_and_trees(tmp_path, monkeypa
     stats = second.stats()
     assert stats.regions == kept == len(second) and stats.owner.norm == norm and stats.size > 4 * dim * kept
     assert sum(label.shrunk for label in stats.labels) == sum(a.stored and a.conflict == "shrunk" for a in answers)
+
+
+class ListStore:
+    """A store that is no file: what `MemoryStore` asks is all that a memory needs."""
+
+    place, identity = "a list", "0"
+
+    def __init__(self, owner):
+        self.owner, self.kept, self.number, self.basis = owner, [], 1, index.random(owner.dim)
+
+    def reading(self):
+        return contextlib.nullcontext()
+
+    writing = reading
+
+    def stamp(self):
+        return 0
+
+    def directions(self, known):
+        return None if known == self.number else (self.number, self.basis)
+
+    def regions(self, after):
+        for one in self.kept[after:]:
+            yield (
+                index.Balls.of(one.coordinates[None], np.array([one.radius]), np.array([one.label])),
+                np.array([one.certified]),
+            )
+
+    def vectors(self, numbers):
+        return np.array([self.kept[number - 1].x for number in numbers]).reshape(-1, self.owner.dim)
+
+    def insert(self, region):
+        self.kept.append(region)
+        return len(self.kept)
+
+    def turn(self, basis, coordinates):
+        self.basis, self.number = basis, self.number + 1
+        for numbers, rows in coordinates:
+            for number, z in zip(numbers, rows, strict=True):
+                self.kept[number - 1] = self.kept[number - 1]._replace(coordinates=z)
+
+    def size(self):
+        return 0
+
+    def close(self):
+        return None
+
+
+def test_another_store_gives_the_same_answers(tmp_path):
+    offers = crowd(100, 3, largest=0.4)
+    ours, theirs = Memory.create(tmp_path / "m", "abc", "l2", (3,)), Memory(ListStore(Owner("abc", "l2", (3,))))
+    assert [ours.admit(*offer) for offer in offers] == [theirs.admit(*offer) for offer in offers]
+    assert theirs._store.number > 1  # directions were chosen
+    assert [ours.query(offer.x) for offer in offers] == [theirs.query(offer.x) for offer in offers]
+    assert ours.stats().labels == theirs.stats().labels and ours.check() == theirs.check() == []
 
 
 def test_a_point_twice_is_stored_once(tmp_path):
