@@ -21,12 +21,11 @@ from smoothcert import catalog
 from smoothcert.classifiers import ready, wrap
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Answer, Job, Source
-from smoothcert.decisions import VoteCounts, composed, of_classes, of_selection
+from smoothcert.decisions import BINS, VoteCounts, composed, of_classes, of_selection
 from smoothcert.engine.local import Local
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.aces import Aces
 from smoothcert.procedures.certify import Certify
-from smoothcert.readouts import BINS
 from smoothcert.runs.run import Row
 from smoothcert.runs.store import row_values as values
 from smoothcert.sampling.fixed import Fixed

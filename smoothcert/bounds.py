@@ -10,15 +10,12 @@ inverse beta function is good to about 1e-14; MARGIN is far above that and far b
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
 from smoothcert.errors import OptionError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -34,7 +31,7 @@ class Radial(Protocol):
     @property
     def norm(self) -> str: ...
 
-    def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor: ...
+    def radius(self, p_top: Any, p_next: Any, dim: int) -> Any: ...
 
 
 def proven_radii(hits: Integers, draws: Integers | int, alpha: float, noise: Radial, dim: int) -> Floats:
@@ -98,10 +95,7 @@ def upper_bound(hits: int, draws: int, alpha: float) -> float:
 
 def tie_p_value(first: int, second: int) -> float:
     """Two-sided binomial p-value of first against second when both are equally likely; 1 when there is nothing."""
-    draws, most = first + second, max(first, second)
-    if draws == 0 or first == second:
-        return 1.0
-    return min(1.0, 2 * float(betainc(most, draws - most + 1, 0.5)) * (1 + MARGIN))
+    return float(tie_p_values(np.array(first), np.array(second)))
 
 
 def tie_p_values(first: Integers, second: Integers) -> Floats:

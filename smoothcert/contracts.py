@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 if TYPE_CHECKING:
     import numpy as np
     import torch
-    from torch import Tensor
 
 T = TypeVar("T")
 
 Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
 TestClass: TypeAlias = Literal["guess", "leader", "labels"]
+Tensor: TypeAlias = "torch.Tensor"  # named here, so that nobody needs torch for its name alone
+TorchGenerator: TypeAlias = "torch.Generator"
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes], votes of one answer
 Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]

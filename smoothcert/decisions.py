@@ -5,6 +5,7 @@ The procedures decide here about one input, a combination of stored runs about a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from smoothcert.bounds import UNPROVEN, Floats, Integers, proven_radii, tie_p_values
 from smoothcert.contracts import ABSTAIN, Noise
-from smoothcert.readouts import BINS, grid_place
+from smoothcert.errors import OptionError
 
+BINS = 100  # of uncertainty (`readouts`): thresholds are 0, 1/100, …, 1
 CERTIFIED, CORE, BOTH, NOBODY = range(4)  # who answers for an ACES composition
 
 
@@ -85,6 +87,14 @@ def winners(votes: Integers, alpha: float) -> Integers:
 def guessed(choice: Integers) -> Integers:
     """Whether draws that choose, counted as [..., not selected and selected], select; a tie does."""
     return (choice[..., 1] >= choice[..., 0]).astype(np.int64)
+
+
+def grid_place(theta: float, whose: str) -> int:
+    """The k of a threshold θ = k/100; others cannot be told from counts."""
+    place = round(theta * BINS) if isinstance(theta, int | float) and math.isfinite(theta) else -1
+    if not (0 <= place <= BINS and abs(theta * BINS - place) < 1e-9):
+        raise OptionError(f"theta of {whose} must be one of 0, 0.01, …, 1; got {theta}")
+    return place
 
 
 def split(bins: Integers, thetas: Sequence[float] | Floats) -> Integers:

@@ -10,23 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from smoothcert.contracts import TopClass
-from smoothcert.errors import ModelError, OptionError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-BINS = 100  # thresholds are 0, 1/100, …, 1
-
-
-def grid_place(theta: float, whose: str) -> int:
-    """The k of a threshold θ = k/100; others cannot be told from counts."""
-    place = round(theta * BINS) if isinstance(theta, int | float) and math.isfinite(theta) else -1
-    if not (0 <= place <= BINS and abs(theta * BINS - place) < 1e-9):
-        raise OptionError(f"theta of {whose} must be one of 0, 0.01, …, 1; got {theta}")
-    return place
+from smoothcert.decisions import BINS
+from smoothcert.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -37,13 +27,9 @@ class ClassAndEntropy:
         return max(classes, BINS)
 
     def __call__(self, scores: Tensor) -> Tensor:
-        import torch
-
         return torch.cat([TopClass()(scores), _bin(_entropy(scores))], dim=1)
 
     def close(self, scores: Tensor, share: float) -> Tensor:
-        import torch
-
         error = _entropy_slope(scores) * share * _size(scores)
         return torch.cat([TopClass().close(scores, share), _near(_entropy(scores), error)], dim=1)
 
@@ -65,16 +51,12 @@ class SelectorUncertainty:
 
 def _entropy(scores: Tensor) -> Tensor:
     """Entropy [batch] of the softmax of scores, to the base of the number of classes; 1 may be rounded up."""
-    import torch
-
     terms: Tensor = torch.special.entr(torch.softmax(scores.double(), dim=1))  # −p·log p, and 0 at p = 0
     return terms.sum(dim=1) / math.log(max(2, scores.shape[1]))
 
 
 def _entropy_slope(scores: Tensor) -> Tensor:
     """The most that the entropy [batch] can change when every score changes by one, to first order."""
-    import torch
-
     shares = torch.softmax(scores.double(), dim=1)
     terms: Tensor = torch.special.entr(shares)
     slopes = terms - shares * terms.sum(dim=1, keepdim=True)
@@ -82,8 +64,6 @@ def _entropy_slope(scores: Tensor) -> Tensor:
 
 
 def _unselected(scores: Tensor) -> Tensor:
-    import torch
-
     if scores.shape[1] != 2:
         raise ModelError(f"a selection network must have 2 classes, core and certified; got {scores.shape[1]}")
     return torch.softmax(scores.double(), dim=1)[:, 0].contiguous()
@@ -91,8 +71,6 @@ def _unselected(scores: Tensor) -> Tensor:
 
 def _bin(value: Tensor) -> Tensor:
     """The bin [batch, 1] of each uncertainty [batch]; compared with k/100 itself, so that no product is rounded."""
-    import torch
-
     return torch.bucketize(value, _edges()).unsqueeze(1)
 
 
@@ -103,8 +81,6 @@ def _near(value: Tensor, error: Tensor) -> Tensor:
 
 
 def _edges() -> Tensor:
-    import torch
-
     return torch.arange(1, BINS, dtype=torch.float64) / BINS
 
 

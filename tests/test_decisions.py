@@ -12,11 +12,10 @@ from scipy.stats import binom
 
 from smoothcert.bounds import lower_bound, lower_bounds, tie_p_value, tie_p_values
 from smoothcert.contracts import ABSTAIN, Answer
-from smoothcert.decisions import VoteCounts, composed, median_bin, of_classes, of_selection
+from smoothcert.decisions import BINS, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.aces import Aces, AcesPredict
-from smoothcert.readouts import BINS
 from smoothcert.runs.run import Row
 from smoothcert.runs.store import _row_of as row_of
 from smoothcert.runs.store import row_values as values

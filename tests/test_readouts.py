@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from smoothcert.decisions import split
+from smoothcert.decisions import BINS, grid_place, split
 from smoothcert.errors import ModelError, OptionError
-from smoothcert.readouts import BINS, ClassAndEntropy, SelectorUncertainty, grid_place
+from smoothcert.readouts import ClassAndEntropy, SelectorUncertainty
 
 
 def selected(bins, theta):

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from smoothcert.contracts import Classifier, batch_rows
+import torch
+
+from smoothcert.contracts import Classifier, Tensor, batch_rows
 from smoothcert.errors import ModelError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 ROUNDING = 1e-3  # relative to the largest score: above rounding in float32, far below a dependence on batch mates
 
@@ -30,8 +29,6 @@ class FixedShape:
     rows: int
 
     def __call__(self, x: Tensor) -> Tensor:
-        import torch
-
         scores = []
         for part in torch.split(x, self.rows):
             if len(part) < self.rows:
@@ -76,8 +73,6 @@ def classes(classifier: Any, x: Tensor) -> int:
 
 def check_scores(scores: Any, rows: int) -> Tensor:
     """Scores must be a tensor [rows, classes] without NaN."""
-    import torch
-
     if not isinstance(scores, torch.Tensor):
         raise ModelError(f"the classifier must return a tensor of scores [batch, classes]; got {type(scores).__name__}")
     if scores.ndim != 2 or scores.shape[0] != rows or scores.shape[1] < 1:
@@ -97,8 +92,6 @@ def check_scores(scores: Any, rows: int) -> Tensor:
 
 def _in_pieces(classifier: Classifier, probe: Tensor, whole: Tensor, size: int) -> bool:
     """Whether scores are the same, bit for bit, when the probe is given in pieces of this size."""
-    import torch
-
     few = probe[: max(size, 8) // size * size]  # at size 1, eight rows show it as well as all
     pieces: Sequence[Tensor] = [check_scores(classifier(part), len(part)) for part in torch.split(few, size)]
     scores = torch.cat(list(pieces))

@@ -11,19 +11,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import PROBE, Counts, Engine, Job, Outcome, Stream, batch_rows
+from smoothcert.contracts import PROBE, Counts, Engine, Job, Outcome, Stream, Tensor, batch_rows
 from smoothcert.engine.batch_check import BatchChecked, FixedShape, check_batches, check_scores
 from smoothcert.engine.packing import Segment, Waiting, full_kind, pack
 from smoothcert.errors import SmoothcertError
 from smoothcert.streams import check_seed
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 MOST_ALIVE = 1024  # jobs begun and not finished, when none of the kinds of draw fills a batch
 
@@ -113,8 +111,6 @@ class Local(Engine):
 
     def _execute(self, segments: list[Segment]) -> Done:
         """Noise → scores → counts for one batch."""
-        import torch
-
         source = segments[0].waiting.draw.source
         checked = self._checked[id(source.classifier)]
         with torch.inference_mode():
@@ -138,8 +134,6 @@ class Local(Engine):
 
     def _fill(self, segments: list[Segment], batch: int) -> Tensor:
         """Write every segment's noisy copies into this thread's one reused buffer."""
-        import torch
-
         shape = (batch, *segments[0].waiting.job.x.shape)
         buffer: Tensor | None = getattr(self._own, "buffer", None)
         if buffer is None or buffer.shape != shape:
@@ -154,8 +148,6 @@ class Local(Engine):
 
     def _check(self, waiting: Waiting) -> None:
         """Look at each classifier once, on noisy copies of the first input that asks for it."""
-        import torch
-
         source, job = waiting.draw.source, waiting.job
         if id(source.classifier) in self._checked:
             return

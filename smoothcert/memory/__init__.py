@@ -18,19 +18,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from smoothcert.contracts import ABSTAIN, Certificate, Norm
+from smoothcert.contracts import ABSTAIN, Certificate, Floats, Integers, Norm, Tensor
 from smoothcert.errors import DataError, OptionError, RunError
 from smoothcert.memory.regions import NORMS as NORMS
 from smoothcert.memory.regions import MemoryStore, Owner, Regions, Vector
-from smoothcert.memory.rule import Conflict, Floats, Integers, find_home, margin, settle
+from smoothcert.memory.rule import Conflict, find_home, margin, settle
 from smoothcert.memory.sqlite import SqliteStore
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 LARGEST = 1e38  # radius: far beyond any data, and its square is still a number
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.memory.rule import Floats, Integers
+from smoothcert.contracts import Floats, Integers
 
 DIRECTIONS = 16
 SAMPLE = 2**22  # numbers: the sample that principal directions are taken from holds no more, beyond its least size

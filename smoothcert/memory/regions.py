@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from smoothcert.contracts import Norm
+from smoothcert.contracts import Floats, Norm
 from smoothcert.errors import OptionError, unknown
 from smoothcert.memory.index import Ask, Balls, Basis, Index, principal, sample_size, slack
-from smoothcert.memory.rule import Floats, Near, margin
+from smoothcert.memory.rule import Near, margin
 
 Vector: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"  # an input, flat; or several [n, dim]
 NORMS = ("l1", "l2")

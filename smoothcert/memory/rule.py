@@ -19,15 +19,13 @@ A ball inside a stored one of its label adds nothing, so it is not stored: the p
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from smoothcert.contracts import ABSTAIN
+from smoothcert.contracts import ABSTAIN, Floats, Integers
 from smoothcert.errors import RunError
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Conflict: TypeAlias = Literal["switched", "shrunk"]
 
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from smoothcert.contracts import Floats
 from smoothcert.errors import OutputError, RunError, SmoothcertError
 from smoothcert.memory.index import DIRECTIONS, Balls, Basis, random
 from smoothcert.memory.regions import MemoryStore, NewRegion, Owner, Vector
-from smoothcert.memory.rule import Floats
 
 CHUNK = 1024  # rows at a time: bounds memory, not results
 APPLICATION = 0x6365726D  # "cerm": marks the database as a memory

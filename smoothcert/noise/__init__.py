@@ -10,19 +10,12 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from smoothcert.contracts import PROBE, Moments, Noise, Norm, Stream
+import numpy as np
+
+from smoothcert.contracts import PROBE, Floats, Integers, Moments, Noise, Norm, Stream, Tensor, TorchGenerator
 from smoothcert.errors import DataError, OptionError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
-    from torch import Tensor
-
-Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-Booleans: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 CLOSE = 1e-4  # of a step: above what float32 does to k/255, far below what 16-bit images would need
 FINEST = 4095
@@ -39,7 +32,7 @@ class ScalableNoise(Protocol):
     @property
     def sigma(self) -> float: ...
 
-    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Noise of level 1 of this shape, for training; certificates have streams of their own."""
 
 
@@ -106,10 +99,8 @@ def steps(x: Tensor, grid: int, whose: str) -> Integers:
     return whole.astype("int64")
 
 
-def _compared(x: Tensor, grid: int) -> tuple[Floats, Floats, Booleans]:
+def _compared(x: Tensor, grid: int) -> tuple[Floats, Floats, Any]:
     """Values in steps, the whole numbers nearest to them, and where those are not what was meant."""
-    import numpy as np
-
     values = x.reshape(-1).numpy().astype(np.float64) * grid
     whole = np.rint(values)
     return values, whole, ~(np.abs(values - whole) <= CLOSE) | (whole < 0) | (whole > grid)
@@ -134,16 +125,12 @@ def needed_within(radius: float, lam: float) -> float:
 
 def added(x: Tensor, spread: float, fourth: float) -> Moments:
     """The moments of x plus independent noise of this standard deviation and fourth moment."""
-    import numpy as np
-
     centre = x.numpy().reshape(-1).astype(np.float64)
     return Moments(centre, np.full(centre.shape, spread), np.full(centre.shape, fourth))
 
 
 def moments_of(values: Floats, weights: Floats) -> Moments:
     """The moments of numbers that take these values [m, cases] with these weights."""
-    import numpy as np
-
     centre = (values * weights).sum(axis=1)
     off = values - centre[:, None]
     variance, fourth = (((off**power) * weights).sum(axis=1) for power in (2, 4))

@@ -25,14 +25,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream
+import numpy as np
+
+from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor
 from smoothcert.errors import OptionError
 from smoothcert.noise import moments_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from smoothcert.streams import words
 
 WORD = 2**32
 MOST = 256  # coordinates; a larger radius is given as this one
@@ -77,10 +76,6 @@ class Discrete(Noise):
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write noisy copies into out [rows, *x.shape]: one word a coordinate, whose quotient is the way to go."""
-        import numpy as np
-
-        from smoothcert.streams import words
-
         rows, dim = out.shape[0], x.numel()
         others = self.values - 1
         level = np.floor(x.reshape(-1).numpy().astype(np.float64) * others + 0.5).clip(0, others).astype(np.uint32)
@@ -114,8 +109,6 @@ class Discrete(Noise):
         return above(needed(self._stay, self._other, self.values - 1, whole))
 
     def moments(self, x: Tensor) -> Moments:
-        import numpy as np
-
         values = np.arange(self.values) / (self.values - 1)
         level = np.floor(x.numpy().reshape(-1).astype(np.float64) * (self.values - 1) + 0.5).astype(int)
         weights = np.full((len(level), self.values), (1 - self.keep) / (self.values - 1))

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream
+import numpy as np
+
+from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
 from smoothcert.errors import OptionError
 from smoothcert.noise import added
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+from smoothcert.streams import words
 
 
 @dataclass(frozen=True)
@@ -43,10 +41,6 @@ class Gaussian(Noise):
 
         In numpy and not in torch, whose threads, still spinning, would slow the network that comes next.
         """
-        import numpy as np
-
-        from smoothcert.streams import words
-
         rows, dim = out.shape[0], x.numel()
         raw = words(stream, first, rows, dim)
         half = raw.shape[1] // 2
@@ -63,7 +57,7 @@ class Gaussian(Noise):
         np.multiply(np.sin(angle, out=wide[:, half:]), length, out=wide[:, half:])
         np.add(wide[:, :dim], x.reshape(1, dim).numpy(), out=noisy)
 
-    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Normal numbers of torch's own, as in the field's trainings."""
         import torch
 

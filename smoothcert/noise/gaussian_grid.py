@@ -21,18 +21,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream
+from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
 from smoothcert.errors import OptionError
 from smoothcert.noise import added, check_grid, steps
 from smoothcert.streams import words
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
 
 LARGEST = 3000.0  # qσ: thresholds reach to 9 of them on either side, and must fit 16 bits
 BITS = 18  # leading bits of a word that choose from the guide
@@ -73,7 +69,7 @@ class GaussianGrid(Noise):
         noisy += steps(x, self.grid, "gaussian_grid").astype(np.float32)
         noisy /= np.float32(self.grid)
 
-    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Normal numbers, not yet rounded: that a network sees whole steps is nothing that it would have to learn."""
         import torch
 

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from smoothcert.contracts import EVERY, Moments, Noise, Norm, Stream
+from smoothcert.contracts import EVERY, Moments, Noise, Norm, Stream, Tensor
 from smoothcert.errors import OptionError
 from smoothcert.noise import CLOSE, ROOT, check_grid, half_width, moments_of, needed_within, steps
 from smoothcert.streams import words
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 LARGEST = 2**22  # entries of the table of middles, once around
 

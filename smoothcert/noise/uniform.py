@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream
+import numpy as np
+
+from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
 from smoothcert.noise import ROOT, added, half_width, needed_within
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+from smoothcert.streams import words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +39,13 @@ class Uniform(Noise):
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write x + λ·u into out [rows, *x.shape], u from one signed 32-bit word a coordinate."""
-        import numpy as np
-
-        from smoothcert.streams import words
-
         rows, dim = out.shape[0], x.numel()
         noisy = out.view(rows, dim).numpy()
         noisy[:] = words(stream, first, rows, dim).view(np.int32)[:, :dim]
         noisy *= np.float32(self.lam * 2.0**-31)
         noisy += x.reshape(1, dim).numpy()
 
-    def unit(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Uniform numbers of standard deviation 1, so λ = √3."""
         import torch
 

@@ -18,15 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from smoothcert.contracts import Stream
+import torch
+
+from smoothcert.contracts import Stream, Tensor
 from smoothcert.errors import OptionError, unknown
 from smoothcert.noise import ScalableNoise, at_level, described
 from smoothcert.sigma_ascent import estimate, slope
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 SEARCHES = ("ascent", "grid", "votes")
 FEWEST = 20  # votes a level; fewer cannot tell levels apart
@@ -92,8 +91,6 @@ class PerInputSigma:
         self, network: Callable[[Tensor], Tensor], noise: Any, x: Tensor, streams: Sequence[Stream]
     ) -> list[Any]:
         """The noise of each input x [batch, ...] at its own level; one stream an input."""
-        import torch
-
         self.check(noise)
         unit = at_level(noise, 1.0)
         buffer = torch.empty(self.draws, *x.shape)
@@ -110,8 +107,6 @@ class PerInputSigma:
         return [at_level(noise, float(level)) for level in levels]
 
     def _ascend(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
-        import torch
-
         low, high = self.bounds(noise.sigma)
         sigma, label = torch.full((len(x),), float(noise.sigma), dtype=torch.float64), None
         for number in range(self.steps):
@@ -121,8 +116,6 @@ class PerInputSigma:
         return sigma
 
     def _best(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
-        import torch
-
         low, high = self.bounds(noise.sigma)
         by_votes, told = self.search == "votes", _by_votes if self.search == "votes" else estimate
         steps = torch.linspace(0.0, 1.0, self._levels, dtype=torch.float64)
@@ -140,8 +133,6 @@ def _by_votes(
     network: Callable[[Tensor], Tensor], unit: Any, x: Tensor, sigma: Tensor, draws: Tensor, label: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The radius [batch] by votes of copies x+σε, and the class [batch] it is about; arguments as of `estimate`."""
-    import torch
-
     with torch.no_grad():
         copies = x + sigma.view(1, -1, *(1 for _ in x.shape[1:])) * draws
         scores = network(copies.flatten(0, 1))

@@ -23,9 +23,9 @@ import numpy as np
 
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Certificate, Draw, Noise, Procedure, Source, Steps
-from smoothcert.decisions import BOTH, CORE, VoteCounts, guessed, split, who_answers
+from smoothcert.decisions import BOTH, CORE, VoteCounts, grid_place, guessed, split, who_answers
 from smoothcert.procedures._compose import check_halves, composed, predicted, sampled, sources, tested, unproven
-from smoothcert.readouts import ClassAndEntropy, SelectorUncertainty, grid_place
+from smoothcert.readouts import ClassAndEntropy, SelectorUncertainty
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import ClassVar, Literal
 
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Certificate, Procedure, Source, Steps
+from smoothcert.decisions import grid_place
 from smoothcert.procedures._compose import check_halves, sampled
 from smoothcert.procedures.aces import selection_of
-from smoothcert.readouts import SelectorUncertainty, grid_place
+from smoothcert.readouts import SelectorUncertainty
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from smoothcert import catalog
 from smoothcert.bounds import Floats, Integers
 from smoothcert.classifiers import composite
 from smoothcert.contracts import Noise, Norm
-from smoothcert.decisions import Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
+from smoothcert.decisions import BINS, Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.errors import OptionError, RunError
-from smoothcert.readouts import BINS
 from smoothcert.runs import component_logs as logs
 from smoothcert.runs.run import Row, Run, Unstated
 from smoothcert.runs.store import MODEL, read

@@ -8,8 +8,8 @@ from scipy.special import ndtri
 
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Source
+from smoothcert.decisions import BINS
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.readouts import BINS
 from smoothcert.testing import answer
 
 SIGMA = 0.5
