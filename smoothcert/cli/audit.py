@@ -13,7 +13,7 @@ from smoothcert.cli import _parts as p
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from smoothcert.audit._run import Report
+    from smoothcert.audit import AuditReport
 
 
 def command(
@@ -37,15 +37,16 @@ def command(
     smoothcert audit runs/a
     smoothcert audit runs/a --radii 0.25,0.5 --draws 128
     """
-    from smoothcert.audit._run import Places, Plan, audit
+    from smoothcert.audit import AuditPlan, Places, audit
     from smoothcert.cli._progress import bar
+    from smoothcert.runs.store import read
 
     asked = p.parse_radii(None, radii)
     if any(not 0 < radius < float("inf") for radius in asked):
         raise OptionError(f"--radii must be positive numbers; got '{radii}'")
-    plan = Plan(inputs, n, asked, draws, steps, redraw, error, seed, threads)
+    plan = AuditPlan(inputs, n, asked, draws, steps, redraw, error, seed, threads)
     with bar(f"audit {run.name}", "trials") as update:
-        report = audit(run, plan, Places(model, data, memory), update)
+        report = audit(read(run), plan, Places(model, data, memory), update)
     if as_json:
         _json.say(_answer(run, report))
     else:
@@ -54,7 +55,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _as_text(report: Report) -> str:
+def _as_text(report: AuditReport) -> str:
     lines = []
     for check in report.checks:
         lines.append(f"{'held' if check.held else 'VIOLATED':<9} {check.name:<8} {check.tried}")
@@ -62,16 +63,16 @@ def _as_text(report: Report) -> str:
         if len(check.violations) > 20:
             lines.append(f"    … and {len(check.violations) - 20} more")
         lines += [f"    not more than alpha allows: {excused}" for excused in check.excused]
-    for stand in report.stands:
-        under, sure = stand.right / stand.inputs, stand.certified / stand.inputs
-        lines.append(f"radius {stand.radius:g}: accuracy {under:.3f} under attack, {sure:.3f} certified")
+    for left in report.under_attack:
+        under, sure = left.right / left.inputs, left.certified / left.inputs
+        lines.append(f"radius {left.radius:g}: accuracy {under:.3f} under attack, {sure:.3f} certified")
     trials = ", ".join(f"{check.name} {check.trials}" for check in report.checks)
     verdict = f"{len(report.violations)} violations" if report.violations else "nothing found"
     lines.append(f"{verdict} (trials: {trials}; an honest run is accused with probability at most {report.error:g})")
     return "\n".join(lines)
 
 
-def _answer(run: Path, report: Report) -> dict[str, Any]:
+def _answer(run: Path, report: AuditReport) -> dict[str, Any]:
     import dataclasses
 
     return {
@@ -79,5 +80,5 @@ def _answer(run: Path, report: Report) -> dict[str, Any]:
         "verdict": "violated" if report.violations else "nothing found",
         "error": report.error,
         "checks": [dataclasses.asdict(check) for check in report.checks],
-        "under_attack": [stand._asdict() for stand in report.stands],
+        "under_attack": [left._asdict() for left in report.under_attack],
     }

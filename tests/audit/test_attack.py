@@ -9,11 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from smoothcert.audit._ball import ball
-from smoothcert.audit._claims import Claim
-from smoothcert.audit._search import Target, falling, search
-from smoothcert.audit.attack import Force, attack, judged
-from smoothcert.audit.fresh import fresh
+from smoothcert.audit.certificates import Certified, check_attack, check_fresh, judged
+from smoothcert.audit.search import Ball, Force, Target, falling, search
 from smoothcert.classifiers import wrap
 from smoothcert.contracts import Evidence, Source, Stream
 from smoothcert.noise.discrete import Discrete
@@ -39,7 +36,7 @@ def claims(stretch, number=12, alpha=0.001):
     radii = linear.margin(x)
     chosen = [i for i in range(len(x)) if abs(radii[i]) > 0.25][:number]
     source = Source(wrap(linear.score), Gaussian(0.25))
-    return [Claim(i, x[i], int(radii[i] > 0), stretch * abs(float(radii[i])), alpha, source, None) for i in chosen]
+    return [Certified(i, x[i], int(radii[i] > 0), stretch * abs(float(radii[i])), alpha, source, None) for i in chosen]
 
 
 def nothing():
@@ -49,27 +46,27 @@ def nothing():
 @pytest.mark.parametrize("slopes", [True, False])
 def test_radii_ten_percent_too_large_are_found_and_true_ones_never(slopes):
     force = Force(network(), 5, 64, 0) if slopes else BLACK
-    honest = attack(claims(1.0), force, 0.001, nothing)
+    honest = check_attack(claims(1.0), force, 0.001, nothing)
     assert honest.held and honest.excused == () and honest.trials == 12
-    wrong = attack(claims(1.1), force, 0.001, nothing)
+    wrong = check_attack(claims(1.1), force, 0.001, nothing)
     assert not wrong.held and len(wrong.violations) >= 10
     assert ("by search and 5 steps of ascent" in wrong.tried) == slopes
 
 
 def test_one_wrong_certificate_among_many_is_told_and_excused_unless_nothing_was_left_to_chance():
     mixed = [claims(1.3, 1)[0], *claims(1.0)[1:]]
-    told = attack(mixed, BLACK, 0.001, nothing)
+    told = check_attack(mixed, BLACK, 0.001, nothing)
     assert told.held and len(told.excused) == 1 and told.excused[0].startswith(f"input {mixed[0].index}: ")
-    assert attack(mixed[:1], BLACK, 0.02, nothing).violations != ()
+    assert check_attack(mixed[:1], BLACK, 0.02, nothing).violations != ()
 
 
 def test_gradient_and_noise_agree_on_the_way():
     claim = claims(1.0)[0]
-    target = Target(claim.source, claim.x, claim.label, ball(claim.source.noise, claim.radius))
+    target = Target(claim.source, 0, claim.x, claim.label, Ball.of(claim.source.noise, claim.radius))
     way = falling(target, claim.x, Stream(0, 0, "slope"))
     wanted = linear.WEIGHT * (1 if claim.label == 0 else -1)
     assert float(torch.cosine_similarity(way, wanted, dim=0)) > 0.9
-    y = search(target, [], 0, 0)
+    y = search(target, [], 0)
     assert target.ball.holds(claim.x, y)
     assert float(torch.cosine_similarity(y - claim.x, wanted, dim=0)) > 0.95
 
@@ -87,10 +84,10 @@ def test_other_balls_are_searched_as_well(noise, norm):
     chosen = [i for i in range(len(x)) if true[i] > 0.25][:6]
 
     def made(stretch):
-        return [Claim(i, x[i], int(side[i] > 0), stretch * float(true[i]), 0.001, source, None) for i in chosen]
+        return [Certified(i, x[i], int(side[i] > 0), stretch * float(true[i]), 0.001, source, None) for i in chosen]
 
-    assert attack(made(1.0), BLACK, 0.001, nothing).excused == ()
-    assert len(attack(made(1.3), BLACK, 0.001, nothing).violations) >= 4
+    assert check_attack(made(1.0), BLACK, 0.001, nothing).excused == ()
+    assert len(check_attack(made(1.3), BLACK, 0.001, nothing).violations) >= 4
 
 
 def test_every_case_is_counted_where_nothing_was_left_to_chance():
@@ -104,8 +101,8 @@ def test_every_case_is_counted_where_nothing_was_left_to_chance():
     x = torch.tensor([150 / 255, 0.0])
     true = next(s for s in range(150) if judged_label(source, 150 - s) == 0) - 1
     for steps, held in ((true, True), (true + 1, False)):
-        claim = Claim(0, x, 1, steps / 255, 0.0, source, Evidence(1, ((0, 32),), 32, 1.0, 0.0, 0.0))
-        assert attack([claim], BLACK, 0.001, nothing).held is held
+        claim = Certified(0, x, 1, steps / 255, 0.0, source, Evidence(1, ((0, 32),), 32, 1.0, 0.0, 0.0))
+        assert check_attack([claim], BLACK, 0.001, nothing).held is held
 
 
 def judged_label(source, steps):
@@ -123,8 +120,8 @@ def test_few_switched_pixels_are_found():
     source = Source(wrap(majority), Discrete(keep=0.8, values=2))
     x = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
     for radius, held in ((2.0, True), (3.0, False)):
-        some = [Claim(i, x, 1, radius, 0.001, source, None) for i in range(4)]
-        assert attack(some, BLACK, 0.001, nothing).held is held
+        some = [Certified(i, x, 1, radius, 0.001, source, None) for i in range(4)]
+        assert check_attack(some, BLACK, 0.001, nothing).held is held
 
 
 def test_who_is_second_counts_only_where_the_certificate_says_so():
@@ -137,17 +134,17 @@ def test_who_is_second_counts_only_where_the_certificate_says_so():
 
     source, x = Source(wrap(three), Gaussian(1.0)), torch.zeros(1)
     evidence = Evidence(0, ((60, 25, 15),), 100, 0.4, 0.35, 0.001)
-    by_half = Claim(0, x, 0, 0.1, 0.001, source, None)
-    by_rival = Claim(0, x, 0, 0.1, 0.001, source, evidence)
+    by_half = Certified(0, x, 0, 0.1, 0.001, source, None)
+    by_rival = Certified(0, x, 0, 0.1, 0.001, source, evidence)
     assert by_half.by_half and not by_rival.by_half and by_rival.least == 0.4
     assert judged(by_half, x, 1e-5, 0) is not None and judged(by_rival, x, 1e-5, 0) is None
 
 
 def test_fresh_draws_stand_by_true_certificates_and_against_others():
     """The least favourable honest case: every radius is exactly what the probability allows."""
-    honest = fresh(claims(1.0, 40), 1000, 0.001, 0, nothing)
+    honest = check_fresh(claims(1.0, 40), 1000, 0.001, 0, nothing)
     assert honest.held and honest.excused == () and honest.trials == 40
-    wrong = fresh(claims(1.5, 40), 1000, 0.001, 0, nothing)
+    wrong = check_fresh(claims(1.5, 40), 1000, 0.001, 0, nothing)
     assert len(wrong.violations) > 20
 
 
@@ -159,6 +156,6 @@ def test_invented_votes_are_named_one_by_one():
     true = Evidence(
         claim.label, ((1000 - round(1000 * p), round(1000 * p))[:: 1 if claim.label else -1],), 1000, p, 1 - p, 0.001
     )
-    assert fresh([dataclasses.replace(claim, evidence=true), *rest], 1000, 0.001, 0, nothing).held
-    found = fresh([dataclasses.replace(claim, evidence=invented), *rest], 1000, 0.001, 0, nothing)
+    assert check_fresh([dataclasses.replace(claim, evidence=true), *rest], 1000, 0.001, 0, nothing).held
+    found = check_fresh([dataclasses.replace(claim, evidence=invented), *rest], 1000, 0.001, 0, nothing)
     assert len(found.violations) == 1 and "stored votes are for" in found.violations[0]

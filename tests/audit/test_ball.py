@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from smoothcert.audit._ball import Ball, ball
+from smoothcert.audit.search import Ball
 from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
@@ -79,11 +79,11 @@ def test_inputs_stay_in_the_box_where_asked():
 
 
 def test_every_noise_has_its_ball():
-    assert ball(Gaussian(0.25), 0.5) == Ball("l2", 0.5)
-    assert ball(GaussianGrid(0.25), 0.5) == Ball("l2", 0.5, 255)
-    assert ball(Uniform(lam=0.5), 0.5) == Ball("l1", 0.5)
-    assert ball(Splitting(lam=0.5), 0.5, exact=True) == Ball("l1", 0.5, 255, closed=True)
-    assert ball(Discrete(keep=0.8, values=2), 3.0) == Ball("l0", 3.0, closed=True)
+    assert Ball.of(Gaussian(0.25), 0.5) == Ball("l2", 0.5)
+    assert Ball.of(GaussianGrid(0.25), 0.5) == Ball("l2", 0.5, 255)
+    assert Ball.of(Uniform(lam=0.5), 0.5) == Ball("l1", 0.5)
+    assert Ball.of(Splitting(lam=0.5), 0.5, exact=True) == Ball("l1", 0.5, 255, closed=True)
+    assert Ball.of(Discrete(keep=0.8, values=2), 3.0) == Ball("l0", 3.0, closed=True)
 
 
 def test_on_the_grid_the_rim_is_told_from_the_inside_in_whole_numbers():

@@ -6,7 +6,7 @@ import linear
 import pytest
 import torch
 
-from smoothcert.audit.batches import batches
+from smoothcert.audit.assumptions import check_batches
 from smoothcert.classifiers import wrap
 from smoothcert.contracts import Source
 from smoothcert.noise.gaussian import Gaussian
@@ -14,7 +14,7 @@ from smoothcert.noise.gaussian import Gaussian
 
 def found(classifier):
     inputs = [(i, torch.rand(4, generator=torch.Generator().manual_seed(i))) for i in range(4)]
-    return batches(Source(classifier, Gaussian(0.25)), inputs, 0)
+    return check_batches(Source(classifier, Gaussian(0.25)), inputs, 0)
 
 
 def test_a_function_of_one_input_passes():
@@ -33,6 +33,12 @@ def test_rounding_is_told_and_allowed():
 def test_batch_mates_and_moods_are_named(name, how):
     check = found(wrap(getattr(linear, name)))
     assert any(how in violation for violation in check.violations)
+
+
+def test_large_images_are_mixed_as_well():
+    """Above 2^16 coordinates a batch of the audit has 8 rows, fewer than are probed."""
+    inputs = [(i, torch.rand(2**16 + 1, generator=torch.Generator().manual_seed(i))) for i in range(2)]
+    assert check_batches(Source(wrap(lambda x: x[:, :2]), Gaussian(0.25)), inputs, 0).held
 
 
 def test_a_frozen_batch_is_kept_to():

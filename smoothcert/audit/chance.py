@@ -1,4 +1,4 @@
-"""How sure the audit is before it accuses.
+"""What a check found, and how sure the audit is before it accuses.
 
 Let e be the error rate of the audit: an honest run is accused with probability at most e. Three checks leave something
 to chance (noise, fresh, attack), so each may accuse wrongly with probability e/3, its `share`.
@@ -22,13 +22,28 @@ one. Draws that stop when enough hits have come are not of this kind and have th
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from scipy.special import bdtr, bdtrc, gammaln, logsumexp
 
 CHECKS = 3  # that leave something to chance
+
+
+@dataclass(frozen=True)
+class Check:
+    """How much was tried, and everything that is not as it should be."""
+
+    name: str
+    trials: int
+    tried: str  # in words, with its numbers
+    violations: tuple[str, ...] = ()
+    excused: tuple[str, ...] = ()  # contradicted certificates, not more than alpha allows
+
+    @property
+    def held(self) -> bool:
+        return not self.violations
 
 
 def share(error: float) -> float:
@@ -43,30 +58,28 @@ def each(error: float, trials: int) -> float:
 
 def shown_below(hits: int, draws: int, p: float, level: float) -> bool:
     """Whether so few hits show that their probability is below p: P(Bin(draws, p) ≤ hits) ≤ level."""
-    from scipy.special import bdtr
-
     return draws > 0 and float(bdtr(hits, draws, min(p, 1.0))) <= level
 
 
 def as_few(stored_hits: int, stored: int, hits: int, draws: int) -> float:
     """P(at most `hits` in `draws`), given all hits in stored and fresh draws together, if both have the same p."""
-    from scipy.special import gammaln, logsumexp
-
     total = stored_hits + hits
     found = np.arange(max(0, total - stored), hits + 1)
-
-    def ways(n: int, k: Numbers) -> Numbers:
-        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-
-    logs = ways(draws, found) + ways(stored, total - found) - ways(stored + draws, np.array(total))
-    return min(1.0, float(np.exp(logsumexp(logs))))
+    pairs = (draws, found), (stored, total - found), (stored + draws, total)
+    ways = [gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) for n, k in pairs]  # logarithms of n over k
+    return min(1.0, float(np.exp(logsumexp(ways[0] + ways[1] - ways[2]))))
 
 
 def excused(trials: int, alpha: float, error: float) -> int:
     """How many of so many certificates an honest run may have contradicted."""
-    from scipy.special import bdtrc
-
     p, number = min(1.0, alpha + each(error, trials)), 0
     while number < trials and float(bdtrc(number, trials, p)) > share(error) / 2:
         number += 1
     return number
+
+
+def weighed(check: Check, contradicted: Sequence[str], alpha: float, error: float) -> Check:
+    """The check with its contradicted certificates: excused, or violations where they are more than alpha explains."""
+    if len(contradicted) > excused(check.trials, alpha, error):
+        return replace(check, violations=(*check.violations, *contradicted))
+    return replace(check, excused=tuple(contradicted))
