@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, proven_radii
-from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
+from smoothcert.bounds import check_draws, fewest_draws, lower_bound, proven_radii
+from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
 from smoothcert.errors import OptionError
-from smoothcert.sampling._shared import reach
+from smoothcert.sampling._shared import Named
 
 FEW_MISSES, MORE = 10, 10  # with fewer misses than this, ten times the pilot draws tell them apart
 STEP = 1.25  # numbers of draws that are considered are this far apart
 
 
 @dataclass(frozen=True)
-class Pilot(Sampling):
+class Pilot(Named):
     """`pilot` draws choose n ≤ cap, then one Clopper–Pearson bound on n fresh draws at the full alpha."""
 
     alpha: float = 0.001
@@ -31,23 +31,17 @@ class Pilot(Sampling):
     loss: float = 0.004  # of the largest provable radius that may be given away
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha, "pilot")
-        check_draws(self.cap, "cap", "pilot")
+        self.refuse_few(self.cap, "cap", self.alpha)
         check_draws(self.pilot, "pilot", "pilot")
         if not 0.0 < self.loss < 1.0:
             raise OptionError(f"loss of pilot must be between 0 and 1, both excluded; got {self.loss}")
-        if self.cap < (fewest := fewest_draws(0.5, self.alpha)):
-            raise OptionError(
-                f"cap of pilot must be at least {fewest} to certify anything at alpha {self.alpha:g}; got {self.cap}"
-            )
 
     def check(self, noise: Noise, dim: int) -> str:
         """The largest radius these draws can prove."""
-        return reach(noise, self.cap, self.alpha, dim)
+        return self.reach(noise, dim, self.alpha)
 
     def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
-        if label is None:
-            raise OptionError("pilot tests a class that other draws chose; the leader is tested by spending or anytime")
+        label = self.chosen(label)
         votes = (yield Draw(source, self.pilot, purpose="pilot"))[0]
         if votes.sum() - votes[label] < FEW_MISSES:
             votes = votes + (yield Draw(source, (MORE - 1) * self.pilot, purpose="pilot"))[0]

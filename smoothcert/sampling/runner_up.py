@@ -7,45 +7,21 @@ probability ≤ α/2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from smoothcert.bounds import check_alpha, check_draws, fewest_draws, lower_bound, upper_bound
-from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
-from smoothcert.errors import OptionError
-from smoothcert.sampling._shared import reach
+from smoothcert.bounds import lower_bound, upper_bound
+from smoothcert.sampling._shared import OneLook
 
 
 @dataclass(frozen=True)
-class RunnerUp(Sampling):
+class RunnerUp(OneLook):
     """n draws, then bounds on the class and on its runner-up; the class may have less than half of the votes."""
 
-    n: int = 100_000
-    alpha: float = 0.001
+    shares: ClassVar[int] = 2
 
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha, "runner_up")
-        check_draws(self.n, "n", "runner_up")
-        if self.n < (fewest := fewest_draws(0.5, self.alpha / 2)):
-            raise OptionError(
-                f"n of runner_up must be at least {fewest} to certify anything at alpha {self.alpha:g}; got {self.n}"
-            )
-
-    @property
-    def cap(self) -> int:
-        return self.n
-
-    def check(self, noise: Noise, dim: int) -> str:
-        """The largest radius these draws can prove."""
-        return reach(noise, self.n, self.alpha / 2, dim)
-
-    def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
-        if label is None:
-            raise OptionError(
-                "runner_up tests a class that other draws chose; the leader is tested by spending or anytime"
-            )
-        counts = yield Draw(source, self.n)
-        votes = tuple(int(count) for count in counts[0])
+    def bounds(self, votes: Sequence[int], label: int) -> tuple[float, float]:
         others = max((count for other, count in enumerate(votes) if other != label), default=0)
         low = lower_bound(votes[label], self.n, self.alpha / 2)
-        high = min(upper_bound(others, self.n, self.alpha / 2), 1 - low)
-        return Evidence(label, (votes,), self.n, low, high, self.alpha)
+        return low, min(upper_bound(others, self.n, self.alpha / 2), 1 - low)

@@ -3,25 +3,34 @@
 The boundaries are computed before any draw by carrying the distribution of hits at the least favourable p0 from look to
 look: at look j as much of α is spent as the schedule allows, no more. So the error is at most α by computation, not by
 a union bound (METHODS: exact spending; the idea of α-spending is Lan and DeMets, Biometrika 1983).
+
+Tables are kept on disk: computed once, found again by their parameters, checked before they are believed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from smoothcert.boundaries import START, Boundaries
 from smoothcert.bounds import Integers
-from smoothcert.sampling._cache import cached
+from smoothcert.errors import OutputError
+from smoothcert.files import cache_folder, write_whole
 from smoothcert.sampling._shared import Sequential
 
 GROWTH = 1.02  # looks are at least this far apart, in proportion
 # α spent after n of cap draws is α·(n/cap)^POWER. Any rising schedule is valid; this one was chosen for few draws on
 # two published logs (benchmarks/draws.py), and has no constant that depends on p0.
 POWER = 0.4
+VERSION = 3  # of the way tables are computed and written: a change makes old files strangers
 SLACK = 1e-12  # never spent, far above the rounding of the computation
 
 
@@ -73,3 +82,38 @@ def spend(p: float, level: float, size: Integers) -> Integers:
 
 def _never_falling(boundary: Integers) -> Integers:
     return np.minimum.accumulate(boundary[::-1])[::-1]
+
+
+def tables_folder() -> Path:
+    """Where tables lie."""
+    return cache_folder() / "tables"
+
+
+def cached(parameters: Mapping[str, Any], build: Callable[[], Boundaries]) -> Boundaries:
+    """The table for these parameters, from the disk or built and kept there."""
+    key = json.dumps({"version": VERSION, **parameters}, sort_keys=True)
+    path = tables_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    found = _load(path, key)
+    if found is None:
+        found = build()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(_signed([found.size, found.accept, found.reject], key)).encode())
+        except (OSError, OutputError):
+            return found  # a cache that cannot be written is only slower
+    return found
+
+
+def _signed(columns: list[Integers], key: str) -> dict[str, Any]:
+    table = {"key": key, "columns": [column.tolist() for column in columns]}
+    return {**table, "digest": hashlib.sha256(json.dumps(table).encode()).hexdigest()}
+
+
+def _load(path: Path, key: str) -> Boundaries | None:
+    """A stored table if every one of its numbers is as it was written, else None."""
+    try:
+        stored = json.loads(path.read_bytes())
+        size, accept, reject = (np.array(column, dtype=np.int64) for column in stored["columns"])
+        return Boundaries(size, accept, reject) if stored == _signed([size, accept, reject], key) else None
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -13,12 +15,11 @@ from smoothcert.contracts import ABSTAIN, Source
 from smoothcert.errors import OptionError
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
-from smoothcert.sampling import _cache
 from smoothcert.sampling.anytime import Anytime, log_mixture
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.runner_up import RunnerUp
-from smoothcert.sampling.spending import Spending, looks
+from smoothcert.sampling.spending import Spending, looks, tables_folder
 from smoothcert.sampling.staged import Staged
 from smoothcert.testing import check_error_rate
 
@@ -153,12 +154,14 @@ def test_tables_are_cached_checked_and_rebuilt_when_damaged(tmp_path):
 
     _table.cache_clear()
     fresh = Spending((0.5,)).boundaries(0.8)
-    (path,) = _cache.folder().iterdir()
+    (path,) = tables_folder().iterdir()
     good = path.read_bytes()
     for damaged in (
         b"",
         good[:100],
-        good.replace(b"accept", b"acCept"),
+        good.replace(b"columns", b"coLumns"),
+        good.replace(b"key", b"kEy"),
+        b"[" + good + b"]",
         bytes([*good[:-900], good[-900] ^ 1, *good[-899:]]),
     ):
         path.write_bytes(damaged)
@@ -166,9 +169,9 @@ def test_tables_are_cached_checked_and_rebuilt_when_damaged(tmp_path):
         again = Spending((0.5,)).boundaries(0.8)
         assert (again.accept == fresh.accept).all() and (again.reject == fresh.reject).all()
         assert path.read_bytes() == good or damaged == good
-    stored = dict(np.load(path))
-    stored["accept"] = stored["accept"] - 1  # a lower boundary would certify wrongly
-    np.savez(path, **stored)
+    stored = json.loads(good)
+    stored["columns"][1] = [hits - 1 for hits in stored["columns"][1]]  # a lower boundary would certify wrongly
+    path.write_text(json.dumps(stored))
     _table.cache_clear()
     assert (Spending((0.5,)).boundaries(0.8).accept == fresh.accept).all()
 
