@@ -86,6 +86,10 @@ class Settings:
         takes = {item.name for item in fields(catalog.find("noise", self.noise)[0])}
         if self.sigma is not None and "sigma" not in takes:
             raise OptionError(f"sigma of training must be left out with {self.noise} noise; got {self.sigma}")
+        if self.sigma is not None and (own := self.noise_options.get("sigma", self.sigma)) != self.sigma:
+            raise OptionError(
+                f"sigma of training must be given once; got {self.sigma} and, as an option of noise, {own}"
+            )
         free = "sigma" in takes and self.sigma is None and "lam" not in self.noise_options
         level = {"sigma": SIGMA if free else self.sigma} if free or self.sigma is not None else {}
         return catalog.build("noise", self.noise, {**level, **self.noise_options})

@@ -113,6 +113,7 @@ def test_the_level_is_known_by_both_its_names():
         ({"noise": "uniform", "noise_options": {"lam": 1.0}, "sigma": 0.25}, "lam of uniform must be sigma·√3"),
         ({"noise": "uniform", "noise_options": {"keep": 1.0}}, "option of uniform must be one of lam, sigma"),
         ({"noise": "unifrom"}, "did you mean 'uniform'"),
+        ({"noise": "gaussian", "noise_options": {"sigma": 0.5}, "sigma": 0.25}, "sigma of training must be given once"),
     ],
 )
 def test_bad_noises_are_refused(options, message):
