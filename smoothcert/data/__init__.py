@@ -9,7 +9,7 @@ index `start`, which is 0 there.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -198,6 +198,15 @@ def load(
 ) -> Inputs:
     """The inputs of `Subset(spec, …)`, in one call."""
     return Subset(spec, split, skip, max, start, value_range, image_size).load()
+
+
+@lru_cache(maxsize=16)
+def class_names(spec: str) -> tuple[str, ...]:
+    """What the classes of a named data set are called, by number; nothing where they are numbers, or not known."""
+    from smoothcert import catalog
+
+    names: tuple[str, ...] = catalog.find("data", spec)[0].class_names if spec in catalog.names("data") else ()
+    return names
 
 
 def read_arrays(what: str, path: Path, *names: str) -> list[Array]:

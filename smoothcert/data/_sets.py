@@ -37,6 +37,7 @@ class DataSet(ABC):
     embedded: ClassVar[bool] = False
     shape: ClassVar[tuple[int, ...]]  # of one input, channels first
     classes: ClassVar[int] = 10
+    class_names: ClassVar[tuple[str, ...]] = ()  # by number, where classes have names
     sizes: ClassVar[dict[str, int]]  # split → inputs
     scale: ClassVar[tuple[float, float]] = (0.0, 255.0)  # the values that stand for 0 and 1
     # Mean and standard deviation of each channel over the training split, in [0,1]: a new network begins with them.

@@ -21,6 +21,7 @@ class Cifar10(Downloaded):
     """Both sources end in the same four files."""
 
     shape = (3, 32, 32)
+    class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
     sizes = {"train": 50_000, "test": 10_000}
     normalisation = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)  # those of Cohen's code
     checksums = {

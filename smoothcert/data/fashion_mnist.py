@@ -11,6 +11,7 @@ from smoothcert.data.mnist import Mnist, unpack
 class FashionMnist(Mnist):
     """The official four files; the Debian package carries the same."""
 
+    class_names = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
     normalisation = (0.2860,), (0.3530,)
     address = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
     checksums = {

@@ -74,6 +74,13 @@ def test_bad_options_are_refused(options, words):
         data.load("digits", **options)
 
 
+def test_classes_have_names_where_they_are_no_numbers():
+    assert data.class_names("cifar10")[3] == "cat" and data.class_names("fashion_mnist")[9] == "ankle boot"
+    assert data.class_names("mnist") == data.class_names("x.npz") == data.class_names("fashion") == ()
+    named = [catalog.build("data", name) for name in catalog.names("data")]
+    assert all(len(part.class_names) in (0, part.classes) for part in named)
+
+
 def test_a_subset_is_one_value_checked_before_anything_is_read():
     subset = data.Subset("digits", "train", 100, 1000, 50)
     assert subset.load().indices.tolist() == list(range(50, 1000, 100))
