@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from smoothcert.contracts import Certificate, Counts, Draw, Noise, Procedure, Sampling, Source, Stream
@@ -104,6 +103,8 @@ def check_error_rate(
     dim: int = DIM,
 ) -> list[Certificate]:
     """Of inputs with these class probabilities, true label and true radius, at most alpha get more than is true."""
+    from scipy.stats import binom
+
     rng = np.random.default_rng(0)
     found = [answer(procedure(source, dim, truth), probabilities, rng) for _ in range(inputs)]
     wrong = sum(not c.abstained and (c.label != truth or c.radius > radius) for c in found)

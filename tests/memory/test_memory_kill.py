@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -11,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from victims import context
 
 from smoothcert.memory import Memory, regions
 
@@ -54,8 +54,6 @@ def assert_kept(folder):
 
 
 def kill(folder, kills, pause):
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["scipy.spatial", "smoothcert.memory"])
     Memory.create(folder / "m", "abc", "l2", (DIM,)).close()
     chance, seeds = random.Random(0), iter(range(10**6))
 

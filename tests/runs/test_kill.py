@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -10,6 +9,7 @@ import time
 
 import small_run
 from test_store import without_seconds
+from victims import context
 
 from smoothcert.runs.store import read
 
@@ -32,9 +32,6 @@ def rows(folder) -> int:
 
 def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path):
     data = small_run.write_data(tmp_path / "data.npz", INPUTS)
-    context = multiprocessing.get_context("forkserver")
-    # What takes seconds to import is imported once, in the server the victims are forked from.
-    context.set_forkserver_preload(["torch", "scipy.special", "smoothcert.runs.certify", "smoothcert.smoothed"])
     chance, kept = random.Random(0), [0]
     for _ in range(KILLS):
         begun = context.Event()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
 import os
 import random
 import signal
@@ -14,6 +13,7 @@ import memory_run
 import numpy as np
 import pytest
 from memory_run import make, regions, rows
+from victims import context
 
 from smoothcert.classifiers import load
 from smoothcert.contracts import ABSTAIN
@@ -234,8 +234,6 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
         make(tmp_path / name, file, None)
     recipe, inputs = memory_run.recipe_for(data)
     Memory.create(tmp_path / "m", recipe.spec.model_digest, "l2", inputs.shape).close()
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "smoothcert.runs.certify"])
     together, begun = context.Barrier(2), [context.Event(), context.Event()]
     both = [
         context.Process(target=work, args=(tmp_path / name, file, tmp_path / "m", event, together))
@@ -257,8 +255,6 @@ def test_two_runs_at_once_share_a_memory_and_both_replay(tmp_path, data):
 
 def test_kills_in_the_memory_pass_lose_nothing(tmp_path, data, whole):
     make(tmp_path / "run", data, None)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "scipy.special", "scipy.spatial", "smoothcert.runs.certify"])
     chance, kept = random.Random(0), [0]
     for _ in range(6):
         begun = context.Event()
