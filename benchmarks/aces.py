@@ -24,7 +24,7 @@ from smoothcert.contracts import Answer, Job, Source
 from smoothcert.decisions import BINS, VoteCounts, composed, of_classes, of_selection
 from smoothcert.engine.local import Local
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.procedures.aces import Aces
+from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.certify import Certify
 from smoothcert.runs.run import Row
 from smoothcert.runs.store import row_values as values
@@ -49,7 +49,7 @@ def passes(name, threads, rounds, draws):
     both = Bundle(("certify", "core"), (prepared.classifier, prepared.classifier), (NOISE, None))
     engine = Local(workers=prepared.workers)
     plain = Certify(N0, Fixed(draws, ALPHA)), Source(prepared.classifier, NOISE)
-    aces = Aces(0.3, N0, draws, ALPHA, draws // 10), Source(both, NOISE)
+    aces = AcesProcedure(0.3, N0, draws, ALPHA, draws // 10), Source(both, NOISE)
     for procedure, source in (plain, aces):
         seconds(engine, procedure, source, inputs[:1])
     ratios = [seconds(engine, *aces, inputs) / seconds(engine, *plain, inputs) for _ in range(rounds)]

@@ -78,13 +78,22 @@ def _kind(folder: str) -> str:
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """A part as settings: the name of its file, and its fields that are values."""
+    """A part as settings: its name, and its fields that are values."""
     options = {
         stored_name(item): value
         for item in dataclasses.fields(part)
         if not dataclasses.is_dataclass(value := getattr(part, item.name)) and value is not None
     }
-    return {"name": type(part).__module__.rsplit(".", 1)[-1], **options}
+    return {"name": name_of(part), **options}
+
+
+def name_of(part: Any) -> str:
+    """The name that finds the class of a part: that of its file, or of a variant in it."""
+    folder, file = type(part).__module__.split(".")[-2:]
+    title, bearer = "".join(word.capitalize() for word in file.split("_")), type(part).__name__
+    if bearer in (title, f"{title}{_kind(folder).capitalize()}"):
+        return file
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", bearer).lower()
 
 
 def rebuild(folder: str, settings: Mapping[str, Any]) -> Any:

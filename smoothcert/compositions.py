@@ -19,10 +19,8 @@ from smoothcert.classifiers.composed import Bundle
 from smoothcert.classifiers.composite import Kind
 from smoothcert.contracts import Certificate, Noise
 from smoothcert.errors import ModelError
-from smoothcert.procedures.aces import Aces as AcesCertify
-from smoothcert.procedures.aces import AcesPredict
-from smoothcert.procedures.route import Route as RouteCertify
-from smoothcert.procedures.route import RoutePredict
+from smoothcert.procedures.aces import AcesPredict, AcesProcedure
+from smoothcert.procedures.route import RoutePredict, RouteProcedure
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.smoothed import Arithmetic, Procedure, Smoothed
 
@@ -115,7 +113,7 @@ class Aces(SmoothedComposition):
         engine: str = "auto",
         arithmetic: Arithmetic = None,
     ) -> None:
-        self.theta = AcesCertify(theta).theta
+        self.theta = AcesProcedure(theta).theta
         selection: list[Part] = [] if select is None else [("select", select, noise)]
         super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine, arithmetic)
 
@@ -139,7 +137,7 @@ class Aces(SmoothedComposition):
         return {"theta": self.theta}
 
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
-        return AcesCertify(self.theta, n0, n, alpha)
+        return AcesProcedure(self.theta, n0, n, alpha)
 
     def _predicting(self, n: int, alpha: float) -> Procedure:
         return AcesPredict(self.theta, n, alpha)
@@ -174,7 +172,7 @@ class Route(SmoothedComposition):
         return cls(branches, selector, noise, engine=engine, arithmetic=arithmetic)._at(Path(folder))
 
     def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
-        return RouteCertify(n0, Fixed(n, alpha))
+        return RouteProcedure(n0, Fixed(n, alpha))
 
     def _predicting(self, n: int, alpha: float) -> Procedure:
         return RoutePredict(n, alpha)

@@ -187,7 +187,7 @@ class Recipe:
 
 def procedure_name(procedure: Any) -> str:
     """The name of a procedure's file, as recipes have it."""
-    return type(procedure).__module__.rsplit(".", 1)[-1]
+    return catalog.name_of(procedure)
 
 
 def now() -> str:

@@ -15,7 +15,7 @@ from smoothcert.contracts import ABSTAIN, Answer
 from smoothcert.decisions import BINS, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
-from smoothcert.procedures.aces import Aces, AcesPredict
+from smoothcert.procedures.aces import AcesPredict, AcesProcedure
 from smoothcert.runs.run import Row
 from smoothcert.runs.store import _row_of as row_of
 from smoothcert.runs.store import row_values as values
@@ -88,7 +88,7 @@ def test_combining_equals_the_procedure_at_every_threshold(network):
             if (i + t) % 5:  # a fifth of them, every input and every threshold among them
                 continue
             answers = answered(classes, bins, core, i, network)
-            direct, _ = played(Aces(float(theta), N0, N, ALPHA, LOOK)(source, 4), answers)
+            direct, _ = played(AcesProcedure(float(theta), N0, N, ALPHA, LOOK)(source, 4), answers)
             assert (direct.label, direct.radius) == (found.label[t, i], found.radius[t, i])
             natural, _ = played(AcesPredict(float(theta), LOOK, ALPHA)(source, 4), answers)
             assert natural.label == found.natural[t, i]

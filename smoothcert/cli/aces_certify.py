@@ -42,12 +42,12 @@ def certify(
 
     smoothcert aces certify --certify models/a --core models/b --data cifar10 --skip 20 --sigma 0.25 --out runs/aces
     """
-    from smoothcert.procedures.aces import Aces
+    from smoothcert.procedures.aces import AcesProcedure
 
     # Everything that can be refused is refused before anything is loaded or written.
     around = p.only_noise(noise, sigma, set_, "aces")
     a.check(arithmetic, around)
-    procedure = Aces(theta, n0, n, alpha, look)
+    procedure = AcesProcedure(theta, n0, n, alpha, look)
     drawing.check()
     networks: list[c.Network] = [("certify", certify, around), ("core", core, None)]
     if select is not None:

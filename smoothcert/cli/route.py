@@ -108,14 +108,14 @@ def certify(
     --data cifar10 --skip 20 --out runs/route
     """
     from smoothcert.noise.gaussian import Gaussian
-    from smoothcert.procedures.route import Route
+    from smoothcert.procedures.route import RouteProcedure
 
     # Everything that can be refused is refused before anything is loaded or written.
     around, branches = Gaussian(sigma), [_branch(number, text) for number, text in enumerate(branch)]
     a.check(arithmetic, around)
     if len(branches) < 2:
         raise OptionError(f"--branch must be given at least twice; got {len(branches)}")
-    procedure = Route(n0, p.sampling_of(sampling, n, alpha, radius, None, set_))
+    procedure = RouteProcedure(n0, p.sampling_of(sampling, n, alpha, radius, None, set_))
     drawing.check()
     about = f"{len(branches)} branches and their selector: two tests at {alpha / 2:g} each"
     networks = [*branches, ("select", select, around)]

@@ -29,7 +29,7 @@ from smoothcert.readouts import ClassAndEntropy, SelectorUncertainty
 
 
 @dataclass(frozen=True)
-class Aces(Procedure):
+class AcesProcedure(Procedure):
     """n0 draws choose, n fresh ones test at alpha/2 each; the first `n_predict` of these are a prediction's."""
 
     theta: float = 0.3

@@ -21,7 +21,7 @@ from smoothcert.sampling.fixed import Fixed
 
 
 @dataclass(frozen=True)
-class Route(Procedure):
+class RouteProcedure(Procedure):
     """Selector and selected branch are certified one after the other, each by n0 draws that choose, then a test."""
 
     n0: int = 100

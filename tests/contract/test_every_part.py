@@ -65,8 +65,15 @@ def test_variants_of_a_part_are_in_its_file_and_stored_names_are_options():
     for name in ("aces_predict", "route_predict"):
         part, carried = catalog.find("procedures", name)
         assert carried == {} and (part.kind, part.labelled) == ("predict", True)
-        assert catalog.build("procedures", name, {"n": 20_000}).cap in (20_000, 40_000)
+        procedure = catalog.build("procedures", name, {"n": 20_000})
+        assert procedure.cap in (20_000, 40_000) and catalog.describe(procedure)["name"] == name
     assert catalog.build("procedures", "certify", {"against": "labels"}).test_class == "labels"
     assert catalog.build("procedures", "aces", {"look": 500}).n_predict == 500
     with pytest.raises(OptionError, match="procedure must be one of aces, certify, predict"):
         catalog.build("procedures", "aces_guess")
+
+
+@pytest.mark.parametrize("name", catalog.names("procedures"))
+def test_a_part_described_is_found_again(name):
+    procedure = catalog.build("procedures", name)
+    assert catalog.describe(procedure)["name"] == name

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from smoothcert.bounds import lower_bound, tie_p_value
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import ModelError, OptionError
-from smoothcert.procedures.aces import Aces, AcesPredict
+from smoothcert.procedures.aces import AcesPredict, AcesProcedure
 from smoothcert.testing import check_procedure
 
 N0, N, LOOK, ALPHA = 10, 200, 50, 0.02
@@ -30,7 +30,7 @@ def certified(classes, hits, guess_classes=(0, 10, 0), guess_hits=10, core=2, th
             chosen = chosen * draw.draws // N
         return one_column(chosen, draw.draws) if draw.purpose.startswith("select") else two_columns(share, chosen)
 
-    procedure = Aces(theta, N0, N, ALPHA, LOOK)
+    procedure = AcesProcedure(theta, N0, N, ALPHA, LOOK)
     if where is ENTROPY:  # its cap leaves out the draws of a selection network
         check_procedure(procedure, where, answers, 4)
     return played(procedure(where, 4), answers)
@@ -81,7 +81,7 @@ def test_what_is_drawn():
     assert asked == [("guess", 10), ("test", 50), ("test", 150), ("core", 1)]
     _, asked = certified((0, 196, 4), hits=196, where=NETWORK)
     assert asked[3:] == [("select-guess", 10), ("select-test", 50), ("select-test", 150), ("core", 1)]
-    short = Aces(0.5, N0, 50, ALPHA, LOOK)(ENTROPY, 4)
+    short = AcesProcedure(0.5, N0, 50, ALPHA, LOOK)(ENTROPY, 4)
     _, asked = played(short, lambda d: clean(0) if d.purpose == "core" else two_columns([d.draws], d.draws))
     assert asked == [("guess", 10), ("test", 50), ("core", 1)]
 
@@ -131,7 +131,7 @@ def table(core):
     """What is answered for every guess and every pair of counts: label and radius [ĉ, ŝ, class 0, selected]."""
     shape = (2, 2, EXACT_N + 1, EXACT_N + 1)
     label, radius = np.empty(shape, dtype=int), np.empty(shape)
-    aces = Aces(0.5, EXACT_N0, EXACT_N, EXACT_ALPHA, EXACT_N)
+    aces = AcesProcedure(0.5, EXACT_N0, EXACT_N, EXACT_ALPHA, EXACT_N)
     for place in np.ndindex(*shape):
         guess, chosen, votes, hits = place
 
@@ -196,11 +196,11 @@ def test_the_error_of_predict_is_at_most_alpha_exactly(core):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: Aces(theta=0.005), "theta of aces must be one of 0, 0.01, …, 1; got 0.005"),
-    (lambda: Aces(n=5), "n of aces must be at least 12 to answer anything at alpha 0.001; got 5"),
-    (lambda: Aces(alpha=0.0), "alpha of aces must be between 0 and 1"),
-    (lambda: Aces(n0=0), "n0 of aces must be a positive whole number; got 0"),
-    (lambda: Aces(n_predict=0), "look of aces must be a positive whole number; got 0"),
+    (lambda: AcesProcedure(theta=0.005), "theta of aces must be one of 0, 0.01, …, 1; got 0.005"),
+    (lambda: AcesProcedure(n=5), "n of aces must be at least 12 to answer anything at alpha 0.001; got 5"),
+    (lambda: AcesProcedure(alpha=0.0), "alpha of aces must be between 0 and 1"),
+    (lambda: AcesProcedure(n0=0), "n0 of aces must be a positive whole number; got 0"),
+    (lambda: AcesProcedure(n_predict=0), "look of aces must be a positive whole number; got 0"),
     (lambda: AcesPredict(n=11), "n of aces_predict must be at least 12 to answer anything at alpha 0.001; got 11"),
 ])  # fmt: skip
 def test_settings_that_cannot_work_are_refused(make, message):
@@ -214,4 +214,4 @@ def test_one_network_is_not_a_composition():
     from smoothcert.noise.gaussian import Gaussian
 
     with pytest.raises(ModelError, match="the model must be a composition of several networks; got one network"):
-        next(Aces()(Source(lambda x: x, Gaussian(0.5)), 4))
+        next(AcesProcedure()(Source(lambda x: x, Gaussian(0.5)), 4))

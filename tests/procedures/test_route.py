@@ -14,7 +14,7 @@ from smoothcert.bounds import lower_bound
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.noise.uniform import Uniform
-from smoothcert.procedures.route import Route, RoutePredict
+from smoothcert.procedures.route import RoutePredict, RouteProcedure
 from smoothcert.sampling.exhaustive import Exhaustive
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
@@ -29,7 +29,7 @@ CORE = source("branch 0", "branch 1", "select", sigmas={**SIGMAS, "branch 1": No
 def routed(selector, branch, where=BOTH, sampling=None):
     """The selector's votes (guess, test) and those of whichever branch is asked."""
     turns = iter([*selector, *branch])
-    procedure = Route(N0, sampling or Fixed(N, ALPHA))
+    procedure = RouteProcedure(N0, sampling or Fixed(N, ALPHA))
     found, asked = played(procedure(where, 4), lambda draw: [next(turns)])
     turns = iter([*selector, *branch])
     assert check_procedure(procedure, where, lambda draw: [next(turns)], 4) == found
@@ -70,11 +70,11 @@ def test_a_core_branch_answers_without_a_radius():
 
 def test_other_samplings_serve_selector_and_branch():
     """A radius known in advance: both are tested for it at alpha/2, with as few draws as each of them needs."""
-    certificate, asked = played(Route(N0, Spending((0.2,), ALPHA))(BOTH, 4), lambda draw: [(draw.draws, 0)])
+    certificate, asked = played(RouteProcedure(N0, Spending((0.2,), ALPHA))(BOTH, 4), lambda draw: [(draw.draws, 0)])
     assert certificate.label == 0 and certificate.radius == 0.2
     assert sum(draws for purpose, draws in asked if purpose == "test") < 400
     assert all(part.alpha == ALPHA / 2 for part in certificate.parts)
-    assert Route(N0, Exhaustive()).sampling.alpha == 0.0
+    assert RouteProcedure(N0, Exhaustive()).sampling.alpha == 0.0
 
 
 def test_predict_tests_both_at_half_alpha():
@@ -94,9 +94,9 @@ def test_a_class_without_a_branch_and_other_norms_are_refused():
     noises = (*BOTH.classifier.noises[:1], Uniform(lam=0.5), BOTH.classifier.noises[2])
     mixed = replace(BOTH, classifier=replace(BOTH.classifier, noises=noises))
     with pytest.raises(ModelError, match="noises of a composition must be of one norm; got l1 and l2"):
-        next(Route()(mixed, 4))
+        next(RouteProcedure()(mixed, 4))
     with pytest.raises(OptionError, match="n of fixed must be at least"):
-        Route(sampling=Fixed(10, 0.001))  # enough for alpha, not for alpha/2
+        RouteProcedure(sampling=Fixed(10, 0.001))  # enough for alpha, not for alpha/2
 
 
 SMALL, LEVEL = 30, 0.1
@@ -107,7 +107,7 @@ def answers_for(chosen, hits, guess, votes):
     turns = iter([
         np.eye(2, dtype=int)[chosen] * 3, (SMALL - hits, hits), np.eye(2, dtype=int)[guess] * 3, (votes, SMALL - votes),
     ])  # fmt: skip
-    return played(Route(3, Fixed(SMALL, LEVEL))(BOTH, 4), lambda draw: [next(turns)])[0]
+    return played(RouteProcedure(3, Fixed(SMALL, LEVEL))(BOTH, 4), lambda draw: [next(turns)])[0]
 
 
 def majority(p):
