@@ -27,7 +27,6 @@ ALLOWED = {
     "norms": {"contracts", "errors"},
     "architectures": {"contracts", "errors"},
     "data": {"catalog", "contracts", "errors", "files"},
-    "sigma_ascent": {"contracts"},
     "training": {
         "architectures",
         "bounds",
@@ -37,7 +36,7 @@ ALLOWED = {
         "errors",
         "files",
         "noise",
-        "sigma_ascent",
+        "preparation",
         "zoo",
         "",
     },
@@ -59,7 +58,7 @@ ALLOWED = {
         "zoo",
     },
     "memory": {"contracts", "errors", "files"},
-    "preparation": {"contracts", "errors", "noise", "sigma_ascent"},
+    "preparation": {"contracts", "errors", "noise"},
     "spec": {"catalog", "contracts", "data", "errors", "files", "preparation"},
     "runs": {
         "catalog",

@@ -25,7 +25,7 @@ import torch
 from smoothcert.contracts import Stream, Tensor
 from smoothcert.errors import OptionError, unknown
 from smoothcert.noise import ScalableNoise, at_level, described
-from smoothcert.sigma_ascent import estimate, slope
+from smoothcert.preparation import estimate, slope
 
 SEARCHES = ("ascent", "grid", "votes")
 FEWEST = 20  # votes a level; fewer cannot tell levels apart

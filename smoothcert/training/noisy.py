@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from smoothcert.contracts import Batch, Noise, Stream
 from smoothcert.noise import ScalableNoise, at_level
 from smoothcert.noise.discrete import Discrete
-from smoothcert.sigma_ascent import slope
+from smoothcert.preparation import slope
 from smoothcert.training import Settings
 
 Noisy: TypeAlias = Callable[[Tensor], Tensor]  # points [batch, ...] → noisy copies [copies, batch, ...], draws held

@@ -13,8 +13,8 @@ from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.noise.uniform import Uniform
+from smoothcert.preparation import estimate
 from smoothcert.preparation.per_input_sigma import PerInputSigma
-from smoothcert.sigma_ascent import estimate
 
 CENTRE = torch.full((1, 4, 4), 0.5)
 

@@ -9,7 +9,7 @@ from test_training_loop import SMALL, StopAfter, weights
 from torch import nn
 
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.sigma_ascent import slope
+from smoothcert.preparation import slope
 from smoothcert.training import Settings, checkpoints
 from smoothcert.training.loop import train
 
