@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,9 +15,8 @@ from typing import Any, Self
 from smoothcert.catalog import describe
 from smoothcert.classifiers import composite, load, wrap
 from smoothcert.classifiers.composed import Bundle
-from smoothcert.classifiers.composite import Kind
-from smoothcert.contracts import Certificate, Noise
-from smoothcert.errors import ModelError
+from smoothcert.contracts import Noise, Sampling
+from smoothcert.errors import ModelError, OptionError
 from smoothcert.procedures.aces import AcesPredict, AcesProcedure
 from smoothcert.procedures.route import RoutePredict, RouteProcedure
 from smoothcert.sampling.fixed import Fixed
@@ -27,61 +25,31 @@ from smoothcert.smoothed import Arithmetic, Procedure, Smoothed
 Part = tuple[str, Any, Noise | None]  # role, model or what `smoothcert.load` takes, noise; a core has none
 
 
-class SmoothedComposition(ABC):
-    """Networks with roles, each under its noise. A network is an object, or what `smoothcert.load` takes."""
+class SmoothedComposition(Smoothed):
+    """Networks with roles, each under its noise. A network is an object, or what `smoothcert.load` takes.
 
-    kind: Kind
+    The parts of a certificate are the certificates of the selection and of what was selected.
+    """
+
+    kind: composite.Kind
+    predict_draws = 10_000
 
     def __init__(self, parts: Sequence[Part], noise: Noise, engine: str, arithmetic: Arithmetic) -> None:
         self.parts = tuple(parts)
         roles, models, noises = zip(*parts, strict=True)
         loaded = tuple(load(model) if isinstance(model, str | Path) else wrap(model) for model in models)
-        self._smoothed = Smoothed(Bundle(roles, loaded, noises), noise, engine=engine, arithmetic=arithmetic)
-
-    @abstractmethod
-    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure: ...
-
-    @abstractmethod
-    def _predicting(self, n: int, alpha: float) -> Procedure: ...
-
-    def certify(
-        self, x: Any, *, n0: int = 100, n: int = 100_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None
-    ) -> Certificate:
-        """The label of x and the radius within which it cannot change, except with probability alpha.
-
-        Its parts are the certificates of the selection and of what was selected.
-        """
-        return self.certify_all([x], n0=n0, n=n, alpha=alpha, seed=seed, batch=batch)[0]
-
-    def certify_all(
-        self,
-        inputs: Sequence[Any],
-        *,
-        n0: int = 100,
-        n: int = 100_000,
-        alpha: float = 0.001,
-        seed: int = 0,
-        batch: int | None = None,
-    ) -> list[Certificate]:
-        """One certificate for each input; alpha is for each of them alone."""
-        return self._smoothed.run(self._certifying(n0, n, alpha), inputs, seed, batch)
-
-    def predict(self, x: Any, *, n: int = 10_000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
-        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
-        return self._smoothed.run(self._predicting(n, alpha), [x], seed, batch)[0].label
+        super().__init__(Bundle(roles, loaded, noises), noise, engine=engine, arithmetic=arithmetic)
 
     def save(self, folder: str | Path) -> None:
         """Write composite.json; the networks stay where they are, so they must be folders, files or names."""
-        for role, model, _ in self.parts:
+        members = []
+        for role, model, noise in self.parts:
             if not isinstance(model, str | Path):
                 raise ModelError(
                     f"{role} of a composition must be a folder, file or name to be saved; got {type(model).__name__}"
                 )
-        members = tuple(
-            composite.described(Path(folder), str(model), role, describe(noise) if noise else None)
-            for role, model, noise in self.parts
-        )
-        composite.write(Path(folder), composite.Composite(self.kind, members, options=self._options()))
+            members.append(composite.described(Path(folder), str(model), role, describe(noise) if noise else None))
+        composite.write(Path(folder), composite.Composite(self.kind, tuple(members), options=self._options()))
 
     def _options(self) -> dict[str, Any]:
         """What belongs to the composition beside its networks."""
@@ -118,26 +86,26 @@ class Aces(SmoothedComposition):
         super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine, arithmetic)
 
     @classmethod
-    def load(
-        cls, folder: str | Path, theta: float | None = None, *, engine: str = "auto", arithmetic: Arithmetic = None
-    ) -> Self:
-        """A composition that was saved, or that `smoothcert aces certify` keeps as RUN/model; at another theta."""
+    def load(cls, folder: str | Path, theta: float | None = None, **how: Any) -> Self:
+        """A composition that was saved, or that `smoothcert aces certify` keeps as RUN/model; at another theta.
+
+        Engine and arithmetic may be given as for a new one.
+        """
         said, networks = composite.bundle(Path(folder), "aces")
         parts = dict(zip(networks.roles, networks.members, strict=True))
         noise = networks.noises[0]
         if noise is None or not {"certify", "core"} <= parts.keys():
             raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
         at = said.options.get("theta", 0.3) if theta is None else theta
-        made = cls(
-            parts["certify"], parts["core"], noise, at, parts.get("select"), engine=engine, arithmetic=arithmetic
-        )
-        return made._at(Path(folder))
+        return cls(parts["certify"], parts["core"], noise, at, parts.get("select"), **how)._at(Path(folder))
 
     def _options(self) -> dict[str, Any]:
         return {"theta": self.theta}
 
-    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
-        return AcesProcedure(self.theta, n0, n, alpha)
+    def _certifying(self, n0: int, sampling: Sampling) -> Procedure:
+        if not isinstance(sampling, Fixed):
+            raise OptionError("sampling of ACES must be fixed, without radius; got another one")
+        return AcesProcedure(self.theta, n0, sampling.n, sampling.alpha)
 
     def _predicting(self, n: int, alpha: float) -> Procedure:
         return AcesPredict(self.theta, n, alpha)
@@ -163,16 +131,19 @@ class Route(SmoothedComposition):
         super().__init__([*parts, ("select", selector, noise)], noise, engine, arithmetic)
 
     @classmethod
-    def load(cls, folder: str | Path, *, engine: str = "auto", arithmetic: Arithmetic = None) -> Self:
-        """A composition that was saved, or that a run of `smoothcert route certify` keeps as RUN/model."""
+    def load(cls, folder: str | Path, **how: Any) -> Self:
+        """A composition that was saved, or that a run of `smoothcert route certify` keeps as RUN/model.
+
+        Engine and arithmetic may be given as for a new one.
+        """
         _, networks = composite.bundle(Path(folder), "route")
         *branches, (selector, noise) = zip(networks.members, networks.noises, strict=True)
         if noise is None:
             raise ModelError(f"{folder} must hold branches and a selector with its noise; it does not")
-        return cls(branches, selector, noise, engine=engine, arithmetic=arithmetic)._at(Path(folder))
+        return cls(branches, selector, noise, **how)._at(Path(folder))
 
-    def _certifying(self, n0: int, n: int, alpha: float) -> Procedure:
-        return RouteProcedure(n0, Fixed(n, alpha))
+    def _certifying(self, n0: int, sampling: Sampling) -> Procedure:
+        return RouteProcedure(n0, sampling)
 
     def _predicting(self, n: int, alpha: float) -> Procedure:
         return RoutePredict(n, alpha)

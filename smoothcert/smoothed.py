@@ -5,7 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
 
 from smoothcert.arithmetic import ChosenNoise, choose
 from smoothcert.arithmetic import check as check_arithmetic
@@ -20,9 +23,6 @@ from smoothcert.procedures.predict import Predict
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 Procedure: TypeAlias = Callable[[Source, int], Steps[Certificate]]
 Arithmetic: TypeAlias = Literal["exact", "float"] | None
 
@@ -33,6 +33,8 @@ class Smoothed:
     >>> smoothed = Smoothed(model, Gaussian(sigma=0.25), num_classes=10)
     >>> smoothed.certify(x).radius
     """
+
+    predict_draws = 1000
 
     def __init__(
         self,
@@ -94,11 +96,19 @@ class Smoothed:
         if sampling is None:
             radii = (radius,) if isinstance(radius, int | float) else radius
             sampling = Fixed(n, alpha) if radii is None else Spending(tuple(radii), alpha)
-        return self.run(Certify(n0, sampling), inputs, seed, batch)
+        return self.run(self._certifying(n0, sampling), inputs, seed, batch)
 
-    def predict(self, x: Any, *, n: int = 1000, alpha: float = 0.001, seed: int = 0, batch: int | None = None) -> int:
-        """The label of x, or −1 where n draws cannot tell; wrong with probability at most alpha."""
-        return self.run(Predict(n, alpha), [x], seed, batch)[0].label
+    def predict(
+        self, x: Any, *, n: int | None = None, alpha: float = 0.001, seed: int = 0, batch: int | None = None
+    ) -> int:
+        """The label of x, or −1 where n draws (1000; of compositions 10 000) cannot tell; wrong at most with alpha."""
+        return self.run(self._predicting(self.predict_draws if n is None else n, alpha), [x], seed, batch)[0].label
+
+    def _certifying(self, n0: int, sampling: Sampling) -> Procedure:
+        return Certify(n0, sampling)
+
+    def _predicting(self, n: int, alpha: float) -> Procedure:
+        return Predict(n, alpha)
 
     def run(
         self, procedure: Procedure, inputs: Sequence[Any], seed: int = 0, batch: int | None = None
@@ -131,7 +141,7 @@ class Smoothed:
         if shape not in self._ready:
             self._ready[shape] = ready(self.classifier, x, self._engine)
             note = self._ready[shape].note
-            if note and note not in self._warned:
+            if "running on torch" in note and note not in self._warned:
                 self._warned.add(note)
                 warnings.warn(note, stacklevel=2)
         return self._ready[shape]
@@ -155,8 +165,6 @@ def _source(classifier: Classifier, chosen: ChosenNoise) -> Source:
 
 def as_input(x: Any) -> Tensor:
     """One input as a float32 tensor, refused unless finite and in [0,1]."""
-    import torch
-
     tensor = torch.as_tensor(x)
     if not tensor.is_floating_point():
         raise DataError(f"an input must be of floats in [0,1] (divide 8-bit images by 255); got {tensor.dtype}")

@@ -135,3 +135,11 @@ def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
     path.write_text("{")
     with pytest.raises(ModelError, match="must describe a model of several networks"):
         smoothcert.Aces.load(tmp_path / "a")
+
+
+def test_a_route_is_asked_about_a_radius_as_on_the_command_line(x):
+    route = smoothcert.Route([(linear.score, NOISE), (switches.core, NOISE)], switches.select, NOISE)
+    found = route.certify_all(list(x[:20]), radius=0.05)
+    assert {c.radius for c in found} <= {0.0, 0.05} and any(not c.abstained for c in found)
+    with pytest.raises(OptionError, match="sampling of ACES must be fixed, without radius"):
+        smoothcert.Aces(linear.score, switches.core, NOISE).certify(x[0], radius=0.05)

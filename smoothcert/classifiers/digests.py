@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,9 +49,8 @@ def of_callable(spec: str) -> ModelDigest:
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
     target: Any = functools.reduce(lambda found, part: getattr(found, part, None), attribute.split("."), module)
-    inside, named = _held(target), _named(target)
-    covers: Covers = "weights" if inside else "source"
-    states = "".join(state_digest(network) for network in [*inside, *named])
+    covers: Covers = "weights" if (held := _held(target)) else "source"
+    states = "".join(state_digest(network) for network in held or _named(target))
     name = attribute if file else spec  # a file may hold several
     return of_files([Path(file)] if file else [], covers, name + states)
 
@@ -72,27 +72,23 @@ def state_digest(network: nn.Module) -> str:
 
 def _held(target: Any) -> list[nn.Module]:
     """The networks that a callable is, is a method of, or holds as attributes; none in a plain function."""
-    from torch import nn
-
-    if isinstance(target, nn.Module):
-        return [target]
     if isinstance(target, functools.partial):
         return [one for part in (target.func, *target.args, *target.keywords.values()) for one in _held(part)]
-    owner = getattr(target, "__self__", None) or target
-    if owner is not target:
-        return _held(owner)
+    owner = getattr(target, "__self__", target)
     if isinstance(owner, type) or hasattr(owner, "__code__"):
         return []
-    return [value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, nn.Module)]
+    return _networks([owner]) or _networks(getattr(owner, "__dict__", {}).values())
 
 
-def _named(target: Any) -> Iterator[nn.Module]:
+def _named(target: Any) -> list[nn.Module]:
     """The networks that a plain function names: globals of its module, and what it closes over."""
+    if not inspect.isfunction(target):
+        return []
+    around = inspect.getclosurevars(target)
+    return _networks([*around.globals.values(), *around.nonlocals.values()])
+
+
+def _networks(values: Iterable[Any]) -> list[nn.Module]:
     from torch import nn
 
-    code = getattr(target, "__code__", None)
-    if code is None:
-        return
-    around = [target.__globals__.get(name) for name in code.co_names]
-    inner = [cell.cell_contents for cell in target.__closure__ or () if cell.cell_contents is not None]
-    yield from (value for value in (*around, *inner) if isinstance(value, nn.Module))
+    return [value for value in values if isinstance(value, nn.Module)]

@@ -7,13 +7,14 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from smoothcert.classifiers.digests import state_digest
 from smoothcert.errors import ModelError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,6 @@ class Module:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Inputs [batch, ...] → scores [batch, classes] in float32 on the CPU."""
-        import torch
-
         with torch.inference_mode():
             on_device = x.to(self.device)
             if on_device.ndim == 4:
@@ -58,8 +57,6 @@ class Module:
 
 def arranged(network: nn.Module, example: Tensor, device: str) -> Module:
     """A copy of the network made fast on a device: batch-norm folded where that can be done, channels last."""
-    import torch
-
     fast = _folded(network, example)
     if any(parameter.ndim == 4 for parameter in fast.parameters()):
         fast = fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -68,7 +65,6 @@ def arranged(network: nn.Module, example: Tensor, device: str) -> Module:
 
 def _folded(network: nn.Module, example: Tensor) -> nn.Module:
     """A copy with batch-norm folded into convolutions, if the network can be traced and its scores stay the same."""
-    import torch
     from torch.fx.experimental.optimization import fuse
 
     plain = copy.deepcopy(network)
@@ -90,9 +86,6 @@ class Function:
     function: Callable[[Any], Any]
 
     def __call__(self, x: Tensor) -> Tensor:
-        import numpy as np
-        import torch
-
         try:
             scores = self.function(x)
         except Exception as error:

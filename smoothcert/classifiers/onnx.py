@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import logging
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from smoothcert.errors import ModelError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
@@ -62,8 +63,6 @@ class Onnx:
         return hashlib.sha256(b"".join(held)).hexdigest()
 
     def __call__(self, x: Tensor) -> Tensor:
-        import torch
-
         if self._session is None:
             object.__setattr__(self, "_session", _open(self.path, self.threads, self.content))
         declared = self._session.get_inputs()[0]
@@ -126,10 +125,8 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
 
     The example is one input [...]. Exported scores are compared with the network's own before they are believed.
     """
-    import torch
-
     batch = torch.stack([example] * 3)
-    with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, _quiet():
+    with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, quiet():
         path = Path(folder) / "network.onnx"
         try:
             torch.onnx.export(
@@ -152,8 +149,6 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
 
 
 def _compare(network: nn.Module, exported: Onnx, example: Tensor) -> None:
-    import torch
-
     noisy = example + 0.25 * torch.randn(16, *example.shape, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         expected = network(noisy)
@@ -173,10 +168,8 @@ def _reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """The exporter tells its progress on stdout, in logs and in warnings; none of it is for our user."""
-    import io
-
+def quiet() -> Iterator[None]:
+    """Exporter and quantiser tell their progress on stdout, in logs and in warnings; none of it is for our user."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     with (

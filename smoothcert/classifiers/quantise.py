@@ -7,23 +7,23 @@ of the quantised network says nothing about the network it was made of, nor the 
 
 from __future__ import annotations
 
-import logging
 import statistics
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from smoothcert.classifiers import arrange, try_once
 from smoothcert.classifiers.module import Module
-from smoothcert.classifiers.onnx import Onnx, from_network
+from smoothcert.classifiers.onnx import Onnx, from_network, quiet
 from smoothcert.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-    from torch import Tensor
 
     from smoothcert.contracts import Classifier
 
@@ -33,7 +33,7 @@ SECONDS = 0.3  # of each measurement of speed
 
 
 @dataclass(frozen=True)
-class Comparison:
+class QuantisedAccuracy:
     """A network before and after, on the same noisy inputs."""
 
     inputs: int
@@ -67,7 +67,7 @@ def quantise(network: Onnx, noisy: Tensor, origin: str) -> Onnx:
     """The network in 8-bit integers, ranges as on the noisy inputs [calibration inputs, ...]; same batch sizes."""
     batches = _batches(noisy, network.rows)
     network(batches[0])  # refuses another shape in our words
-    with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, _quiet():
+    with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, quiet():
         try:
             model = _quantised(_read(network), batches, Path(folder))
         except Exception as error:
@@ -89,15 +89,13 @@ def origin_of(network: Onnx) -> str:
     return network.metadata.get(KEY, "")
 
 
-def compare(before: Onnx, after: Onnx, noisy: Tensor, labels: Tensor) -> Comparison:
+def compare(before: Onnx, after: Onnx, noisy: Tensor, labels: Tensor) -> QuantisedAccuracy:
     """Accuracy of both on noisy inputs [N, ...] with labels [N]."""
-    import torch
-
     batches = _batches(noisy, before.rows)
     first, second = (torch.cat([network(batch).argmax(1) for batch in batches]) for network in (before, after))
     labels = labels[: len(first)]
     shares = ((first == labels), (second == labels), (first == second))
-    return Comparison(len(first), *(float(share.double().mean()) for share in shares))
+    return QuantisedAccuracy(len(first), *(float(share.double().mean()) for share in shares))
 
 
 def speedup(before: Onnx, after: Onnx, example: Tensor, threads: int | None = None, rounds: int = 5) -> Speedup:
@@ -117,6 +115,7 @@ def _quantised(model: ModelProto, batches: list[Tensor], folder: Path) -> ModelP
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
+    feeds = iter([{model.graph.input[0].name: batch.numpy()} for batch in batches])
     given, folded, result = (str(folder / f"{name}.onnx") for name in ("float", "folded", "int8"))
     onnx.save(model, given)
     quant_pre_process(given, folded, skip_symbolic_shape=True)
@@ -126,7 +125,7 @@ def _quantised(model: ModelProto, batches: list[Tensor], folder: Path) -> ModelP
     quantize_static(
         folded,
         result,
-        _Reader(model.graph.input[0].name, batches),
+        SimpleNamespace(get_next=lambda: next(feeds, None)),
         quant_format=QuantFormat.QDQ,
         per_channel=True,
         reduce_range=True,
@@ -136,22 +135,8 @@ def _quantised(model: ModelProto, batches: list[Tensor], folder: Path) -> ModelP
     return onnx.load(result)
 
 
-class _Reader:
-    """The calibration inputs, in the way that ONNX Runtime asks for them."""
-
-    def __init__(self, name: str, batches: list[Tensor]) -> None:
-        self.name = name
-        self.left = iter(batches)
-
-    def get_next(self) -> dict[str, Any] | None:
-        batch = next(self.left, None)
-        return None if batch is None else {self.name: batch.numpy()}
-
-
 def _batches(noisy: Tensor, rows: int | None) -> list[Tensor]:
     """The inputs in batches; where the network takes exactly so many rows, whole batches only."""
-    import torch
-
     if rows is not None and len(noisy) < rows:
         raise DataError(f"a network of exactly {rows} rows needs at least {rows} inputs; got {len(noisy)}")
     whole = noisy if rows is None else noisy[: len(noisy) // rows * rows]
@@ -170,14 +155,3 @@ def _read(network: Onnx) -> ModelProto:
 def _quantised_layers(model: ModelProto) -> int:
     kinds = ("QuantizeLinear", "DynamicQuantizeLinear", "DequantizeLinear")
     return sum(node.op_type in kinds for node in model.graph.node)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """The quantiser gives advice in logs that is not for our user."""
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(level)

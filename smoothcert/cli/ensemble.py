@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
     from smoothcert.contracts import Classifier
     from smoothcert.data import Subset
-    from smoothcert.ensembles.spec import EnsembleChoice, EnsembleSpec, Holdout
+    from smoothcert.ensembles.holdout import HoldoutInputs
+    from smoothcert.ensembles.spec import EnsembleChoice, EnsembleSpec
 
 
 class Group(TyperGroup):
@@ -104,9 +105,9 @@ def _numbers(weights: str | None) -> Any:
 
 def _holdout(
     subset: Subset | None, asked: tuple[str, float | None, list[str]], seed: int, spec: EnsembleSpec
-) -> Holdout | None:
+) -> HoldoutInputs | None:
     """The hold-out inputs, where they are needed or given."""
-    from smoothcert.ensembles.spec import Holdout
+    from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.streams import check_seed
 
     name, sigma, settings = asked
@@ -117,11 +118,11 @@ def _holdout(
     if subset is None:
         return None
     noise = p.only_noise(name, sigma, settings, "ensemble")
-    return Holdout(subset.load(), noise, check_seed(seed))
+    return HoldoutInputs(subset.load(), noise, check_seed(seed))
 
 
 def _met(
-    loaded: list[Classifier], names: list[str], holdout: Holdout | None, threads: int | None
+    loaded: list[Classifier], names: list[str], holdout: HoldoutInputs | None, threads: int | None
 ) -> tuple[Classifier, ...]:
     """The members made fast for the hold-out inputs, and found to go together."""
     from smoothcert.classifiers import ready
@@ -138,7 +139,7 @@ def _met(
 
 
 def _choose(
-    spec: EnsembleSpec, loaded: list[Classifier], fast: tuple[Classifier, ...], holdout: Holdout | None
+    spec: EnsembleSpec, loaded: list[Classifier], fast: tuple[Classifier, ...], holdout: HoldoutInputs | None
 ) -> EnsembleChoice:
     """Weights and order, under a progress bar."""
     from smoothcert.cli._progress import bar
@@ -152,16 +153,16 @@ def _choose(
             done += rows
             update(done, total)
 
-        return spec.choose(loaded, fast, holdout, advance)
+        return spec.choose(loaded, fast, holdout and holdout._replace(advance=advance))
 
 
-def _kept(holdout: Holdout | None, choice: EnsembleChoice, composed: Any, names: list[str]) -> dict[str, Any] | None:
+def _kept(
+    holdout: HoldoutInputs | None, choice: EnsembleChoice, composed: Any, names: list[str]
+) -> dict[str, Any] | None:
     """What the folder remembers of the hold-out inputs, and what the user is told of them."""
-    from smoothcert.ensembles.holdout import noisy_accuracy, record
-
     if holdout is None or choice.accuracy is None:
         return None
-    (together,) = noisy_accuracy([composed], *holdout)
+    (together,) = holdout.accuracy([composed])
     inputs, tally = holdout.inputs, composed.tally
     typer.echo(
         f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {p.say_noise(holdout.noise)}; "
@@ -177,7 +178,7 @@ def _kept(holdout: Holdout | None, choice: EnsembleChoice, composed: Any, names:
         typer.echo(f"  {name} {value:.6g}")
     _say_kin(choice.report, names)
     accuracy = [choice.accuracy[number] for number in choice.order]
-    return {**record(*holdout), "accuracy": accuracy, "ensemble_accuracy": together, "report": dict(choice.report)}
+    return {**holdout.record(), "accuracy": accuracy, "ensemble_accuracy": together, "report": dict(choice.report)}
 
 
 def _say_kin(report: Mapping[str, float], names: list[str]) -> None:

@@ -14,9 +14,10 @@ from smoothcert.cli._console import console
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from smoothcert.contracts import Classifier, Noise
+    from smoothcert.contracts import Classifier
     from smoothcert.data import Inputs
     from smoothcert.ensembles.forecast import ForecastResult
+    from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.variance import MarginSample
 
 
@@ -52,6 +53,7 @@ def command(
     smoothcert ensemble forecast models/a models/b models/c --data cifar10 --skip 20 --start 1 --sigma 0.25
     """
     from smoothcert.ensembles.forecast import Forecast
+    from smoothcert.ensembles.holdout import HoldoutInputs
 
     asked = Forecast(_sizes(sizes), n, alpha, p.parse_radii(None, radii) or None, clean, fit, seed)
     asked.check_members(len(members))
@@ -59,7 +61,7 @@ def command(
     _check_out(out)
     inputs = o.subset(data, split, skip, max, range, image_size, start).load()
     ready = [_member(spec, inputs, engine, threads) for spec in members]
-    found = asked.result(_sample(ready, inputs, chosen, draws, seed), chosen)
+    found = asked.result(_sample(ready, HoldoutInputs(inputs, chosen, seed), draws), chosen)
     if out is not None:
         _draw(found, out)
     _print(found, as_json)
@@ -88,11 +90,11 @@ def _member(spec: str, inputs: Inputs, engine: str, threads: int | None) -> Clas
     return prepared.classifier
 
 
-def _sample(members: list[Classifier], inputs: Inputs, noise: Noise, draws: int, seed: int) -> MarginSample:
+def _sample(members: list[Classifier], holdout: HoldoutInputs, draws: int) -> MarginSample:
     from smoothcert.cli._progress import bar
     from smoothcert.ensembles.variance import sample, work
 
-    total, done = work(len(members), len(inputs), draws), 0
+    total, done = work(len(members), len(holdout.inputs), draws), 0
     with bar("forecast", "member evaluations") as update:
 
         def advance(rows: int) -> None:
@@ -100,7 +102,7 @@ def _sample(members: list[Classifier], inputs: Inputs, noise: Noise, draws: int,
             done += rows
             update(done, total)
 
-        return sample(members, inputs, noise, draws, seed, advance)
+        return sample(members, holdout._replace(advance=advance), draws)
 
 
 def _draw(found: ForecastResult, out: Path) -> None:

@@ -14,7 +14,7 @@ from smoothcert.errors import DataError, OptionError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from smoothcert.classifiers.quantise import Comparison, Speedup
+    from smoothcert.classifiers.quantise import QuantisedAccuracy, Speedup
     from smoothcert.contracts import Noise
     from smoothcert.data import Inputs
 
@@ -110,7 +110,7 @@ def _noisy(clean: Tensor, noise: Noise, seed: int, purpose: str) -> Tensor:
     return out
 
 
-def _say(found: Comparison, speed: Speedup, noise: str, others: Inputs) -> None:
+def _say(found: QuantisedAccuracy, speed: Speedup, noise: str, others: Inputs) -> None:
     """What changed, in both directions."""
     change = 100 * (found.after - found.before)
     typer.echo(

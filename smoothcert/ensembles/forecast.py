@@ -18,24 +18,9 @@ import numpy as np
 
 from smoothcert.bounds import check_alpha, check_draws, proven_radii
 from smoothcert.contracts import Noise
+from smoothcert.ensembles import variance as v
 from smoothcert.ensembles.holdout import generator
-from smoothcert.ensembles.variance import (
-    FAR,
-    ZETA_C,
-    Fit,
-    Floats,
-    Integers,
-    MarginSample,
-    VarianceModel,
-    distance,
-    estimate,
-    fit,
-    least_p,
-    missed,
-    ratio,
-    root_of,
-    standardised_noise,
-)
+from smoothcert.ensembles.variance import Floats, Integers, MarginSample, VarianceModel
 from smoothcert.errors import OptionError, unknown
 from smoothcert.streams import check_seed
 
@@ -46,7 +31,7 @@ CLEAN = ("mean", "point")
 ENSEMBLES = 32  # clean parts drawn for each input
 SAMPLES = 16  # for the probability of each of them
 ABOUT_ZETA_C = "zeta_c 0: what members share at an input is part of their mean there, and is shared by those to come"
-HEAVY = 0.002  # share below −FAR deviations from which on the model is said to miss the tail
+HEAVY = 0.002  # share below −v.FAR deviations from which on the model is said to miss the tail
 SUBSETS = 30  # most ensembles of one size that are put together from the members at hand
 
 
@@ -133,7 +118,7 @@ class Forecast:
 
     def parts(self, sample: MarginSample) -> VarianceModel:
         """The model's parameters from the members it is fitted to."""
-        return estimate(sample.of(range(self.check_members(sample.members))), self.clean)
+        return v.estimate(sample.of(range(self.check_members(sample.members))), self.clean)
 
     def outlooks(self, parts: VarianceModel, draws: int, noise: Noise) -> list[SizeForecast]:
         """The forecast for every size; the sizes share their random numbers, so that they differ by size alone."""
@@ -141,7 +126,7 @@ class Forecast:
         for size in self.sizes:
             p = probabilities(parts, size, self.seed)
             certify, check = (self._drawn(p, n, noise) for n in (self.n, draws))
-            found.append(SizeForecast(size, p.mean(axis=1), least_p(parts, size), certify, check))
+            found.append(SizeForecast(size, p.mean(axis=1), v.least_p(parts, size), certify, check))
         return found
 
     def measured(self, sample: MarginSample, noise: Noise) -> list[MeasuredSize]:
@@ -162,8 +147,8 @@ class Forecast:
         fitted = self.check_members(sample.members)
         asked = replace(self, sizes=tuple(sorted({*self.sizes, fitted, sample.members})))
         parts, own = asked.parts(sample), sample.of(range(fitted))
-        fits = fit(own, parts, asked.clean)
-        distances = {clean: distance(standardised_noise(own, clean)) for clean in CLEAN}
+        fits = v.fit(own, parts, asked.clean)
+        distances = {clean: v.distance(v.standardised_noise(own, clean)) for clean in CLEAN}
         outlooks, measured = asked.outlooks(parts, sample.draws, noise), asked.measured(sample, noise)
         notes = _notes(sample, fitted, fits)
         return ForecastResult(
@@ -190,9 +175,9 @@ def probabilities(parts: VarianceModel, size: int, seed: int) -> Floats:
     for i in range(inputs):
         rng = generator(seed, i, "forecast model")
         steps = rng.standard_normal((ENSEMBLES, members)) / np.sqrt(members - 1)
-        means = parts.centre[i] + np.sqrt(ratio(ZETA_C, size)) * steps @ parts.apart[i]
-        root = root_of(ratio(parts.zeta_p, size) * parts.noise[i])
-        found[i] = 1 - missed(means, root, 1 - rng.random((ENSEMBLES, SAMPLES, rivals - 1)))
+        means = parts.centre[i] + np.sqrt(v.ratio(v.ZETA_C, size)) * steps @ parts.apart[i]
+        root = v.root_of(v.ratio(parts.zeta_p, size) * parts.noise[i])
+        found[i] = 1 - v.missed(means, root, 1 - rng.random((ENSEMBLES, SAMPLES, rivals - 1)))
     return np.clip(found, 0.0, 1.0)
 
 
@@ -217,7 +202,7 @@ class ForecastResult(NamedTuple):
     fitted: int  # of these, the first so many were used for the model
     draws: int
     parts: VarianceModel
-    fit: Fit
+    fit: v.Fit
     distances: dict[str, float]  # of the noise part to the normal curve, by the way to see the clean part
     outlooks: list[SizeForecast]
     measured: list[MeasuredSize]
@@ -261,7 +246,7 @@ class ForecastResult(NamedTuple):
             f"model fitted to {self.fitted} of {self.members} members: {inputs} inputs, {self.draws} draws each",
             f"zeta_p {self.parts.zeta_p:.3f}, by input {low:.3f} to {high:.3f} (quartiles)",
             f"noise part: distance to the normal distribution {away}",
-            f"noise part below −{FAR:g} deviations: {100 * self.fit.tail:.2f} % (normal: 0.13 %)",
+            f"noise part below −{v.FAR:g} deviations: {100 * self.fit.tail:.2f} % (normal: 0.13 %)",
         ]
         parts: list[RenderableType] = [Text("\n".join(lines)), Text(f"\nforecast with {self.asked.n} draws an input")]
         heads = ["members", "P(label)", "at least", "ACR", f"gain over {self.fitted}", *self._heads()]
@@ -301,7 +286,7 @@ class ForecastResult(NamedTuple):
         return rows
 
 
-def _notes(sample: MarginSample, fitted: int, fits: Fit) -> list[str]:
+def _notes(sample: MarginSample, fitted: int, fits: v.Fit) -> list[str]:
     notes = [ABOUT_ZETA_C]
     if fits.tail > HEAVY:
         notes.append(

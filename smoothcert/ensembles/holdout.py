@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -28,26 +28,71 @@ from smoothcert.streams import words
 CHUNK = 512  # inputs held in memory at a time
 
 
-class NoisyBatch(NamedTuple):
-    """Noisy copies side by side, and whose they are."""
-
-    owner: np.ndarray[Any, np.dtype[np.int64]]  # [rows], position of each row's input
-    x: Tensor  # [rows, ...]
+Owner: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [rows], position of each row's input
 
 
-def noisy_batches(
-    inputs: Inputs, noise: Noise, draws: int, seed: int, purpose: str, first: int = 0
-) -> Iterator[NoisyBatch]:
-    """Copies number first … first+draws−1 of every input, an input's own next to each other."""
-    for start in range(0, len(inputs) * draws, batch_rows(inputs.shape)):
-        rows = np.arange(start, min(start + batch_rows(inputs.shape), len(inputs) * draws))
-        owner, number = rows // draws, first + rows % draws
-        x, at = torch.empty(len(rows), *inputs.shape), 0
-        for position, count in zip(*np.unique(owner, return_counts=True), strict=True):
-            stream = Stream(seed, int(inputs.indices[position]), purpose)
-            noise.fill(x[at : at + count], inputs.tensor(int(position)), stream, int(number[at]))
-            at += int(count)
-        yield NoisyBatch(owner, x)
+class HoldoutInputs(NamedTuple):
+    """Inputs to choose by, the noise on them, and who is told how many times members have been asked."""
+
+    inputs: Inputs
+    noise: Noise
+    seed: int
+    advance: Callable[[int], None] = lambda rows: None
+
+    def copies(self, draws: int, purpose: str, first: int = 0) -> Iterator[tuple[Owner, Tensor]]:
+        """Copies number first … first+draws−1 of every input in full batches [rows, ...], an input's own together."""
+        inputs = self.inputs
+        for start in range(0, len(inputs) * draws, batch_rows(inputs.shape)):
+            rows = np.arange(start, min(start + batch_rows(inputs.shape), len(inputs) * draws))
+            owner, number = rows // draws, first + rows % draws
+            x, at = torch.empty(len(rows), *inputs.shape), 0
+            for position, count in zip(*np.unique(owner, return_counts=True), strict=True):
+                stream = Stream(self.seed, int(inputs.indices[position]), purpose)
+                self.noise.fill(x[at : at + count], inputs.tensor(int(position)), stream, int(number[at]))
+                at += int(count)
+            yield owner, x
+
+    def scores(
+        self, members: Sequence[Classifier], draws: int, purpose: str, first: int = 0
+    ) -> Iterator[tuple[Owner, Tensor]]:
+        """What every member says of the same copies, batch by batch: float64 [members, rows, classes]."""
+        for owner, x in self.copies(draws, purpose, first):
+            yield owner, member_scores(members, x)
+            self.advance(len(owner) * len(members))
+
+    def accuracy(self, members: Sequence[Classifier], draws: int = 1) -> tuple[float, ...]:
+        """Of each member, the share of noisy copies that it classifies rightly; the same copies for all of them."""
+        labels = torch.from_numpy(self.inputs.labels)
+        right = [0] * len(members)
+        with torch.no_grad():
+            for owner, x in self.copies(draws, "holdout"):
+                for number, member in enumerate(members):
+                    right[number] += int((ask(member, x).argmax(1) == labels[owner]).sum())
+                    self.advance(len(x))
+        return tuple(count / (len(self.inputs) * draws) for count in right)
+
+    def check(self, members: Sequence[Classifier], fewest: int, whose: str) -> int:
+        """Refuse too few members, and labels that are none of their classes; the number of classes."""
+        if len(members) < fewest:
+            raise ModelError(f"members of {whose} must be at least {fewest}; got {len(members)}")
+        classes = member_scores(members, self.inputs.tensor(0).unsqueeze(0)).shape[2]
+        if (highest := int(self.inputs.labels.max())) >= classes:
+            name = self.inputs.name
+            raise DataError(f"labels of {name} must be classes of the members, below {classes}; got {highest}")
+        return classes
+
+    def record(self) -> dict[str, Any]:
+        """What an ensemble remembers of the inputs it was fitted on."""
+        inputs = self.inputs
+        return {
+            "data": inputs.name,
+            "split": inputs.split,
+            "digest": inputs.digest,
+            "noise": described(self.noise),
+            "seed": self.seed,
+            "indices": " ".join(map(str, inputs.indices.tolist())),
+            "marks": " ".join(marks(inputs)),
+        }
 
 
 def member_scores(members: Sequence[Classifier], x: Tensor) -> Tensor:
@@ -59,51 +104,9 @@ def member_scores(members: Sequence[Classifier], x: Tensor) -> Tensor:
     return scores
 
 
-def check_members(members: Sequence[Classifier], inputs: Inputs, fewest: int, whose: str) -> int:
-    """Refuse too few members, and labels that are none of their classes; the number of classes."""
-    if len(members) < fewest:
-        raise ModelError(f"members of {whose} must be at least {fewest}; got {len(members)}")
-    classes, highest = member_scores(members, inputs.tensor(0).unsqueeze(0)).shape[2], int(inputs.labels.max())
-    if highest >= classes:
-        raise DataError(f"labels of {inputs.name} must be classes of the members, below {classes}; got {highest}")
-    return classes
-
-
 def generator(seed: int, number: int, purpose: str, draw: int = 0) -> np.random.Generator:
     """Random numbers for what is not noise on an input, keyed like it."""
     return np.random.default_rng(words(Stream(seed, number, purpose), draw, 1, 8)[0])
-
-
-def noisy_accuracy(
-    members: Sequence[Classifier],
-    inputs: Inputs,
-    noise: Noise,
-    seed: int,
-    draws: int = 1,
-    advance: Callable[[int], None] = lambda rows: None,
-) -> tuple[float, ...]:
-    """Of each member, the share of noisy copies that it classifies rightly; the same copies for all of them."""
-    labels = torch.from_numpy(inputs.labels)
-    right = [0] * len(members)
-    with torch.no_grad():
-        for owner, x in noisy_batches(inputs, noise, draws, seed, "holdout"):
-            for number, member in enumerate(members):
-                right[number] += int((ask(member, x).argmax(1) == labels[owner]).sum())
-                advance(len(x))
-    return tuple(count / (len(inputs) * draws) for count in right)
-
-
-def record(inputs: Inputs, noise: Noise, seed: int) -> dict[str, Any]:
-    """What an ensemble remembers of the inputs it was fitted on."""
-    return {
-        "data": inputs.name,
-        "split": inputs.split,
-        "digest": inputs.digest,
-        "noise": described(noise),
-        "seed": seed,
-        "indices": " ".join(map(str, inputs.indices.tolist())),
-        "marks": " ".join(marks(inputs)),
-    }
 
 
 def marks(inputs: Inputs, positions: np.ndarray[Any, Any] | None = None) -> list[str]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import catalog
 from smoothcert.classifiers import wrap
 from smoothcert.classifiers.composite import Part, compose
-from smoothcert.contracts import Classifier, Noise
+from smoothcert.contracts import Classifier
 from smoothcert.ensembles import Vote, ask, simplex
-from smoothcert.ensembles.holdout import noisy_accuracy
+from smoothcert.ensembles.holdout import HoldoutInputs
 from smoothcert.errors import ModelError, OptionError, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from smoothcert.data import Inputs
 
 MEANS = {"soft": "scores", "softmax": "softmax", "weighted": "softmax"}  # votes that are means, and of what
 PROBABILITIES = ("softmax", "weighted")  # what fitted weights are for
@@ -86,14 +84,6 @@ def _is_vote(file: str) -> bool:
         return False
 
 
-class Holdout(NamedTuple):
-    """Inputs to choose by, and the noise on them."""
-
-    inputs: Inputs
-    noise: Noise
-    seed: int
-
-
 class EnsembleChoice(NamedTuple):
     """What was decided: the order of the members, why, and their vote; and what was seen on the way."""
 
@@ -142,20 +132,16 @@ class EnsembleSpec:
         return int(fit) + self.members * inputs
 
     def choose(
-        self,
-        members: Sequence[Classifier],
-        fast: Sequence[Classifier],
-        holdout: Holdout | None,
-        advance: Callable[[int], None],
+        self, members: Sequence[Classifier], fast: Sequence[Classifier], holdout: HoldoutInputs | None
     ) -> EnsembleChoice:
         """Fit weights, then put the members in order: of weight for early exit, of accuracy for consensus."""
         weights: Any = self.weights
         report, accuracy = dict[str, float](), None
         if holdout is not None and self.fitting is not None:
             asked = fast if self.weights in ONLY_ASKED else members
-            weights, report = self.fitting.fit(asked, *holdout, advance)
+            weights, report = self.fitting.fit(asked, holdout)
         if holdout is not None:
-            accuracy = noisy_accuracy(fast, *holdout, advance=advance)
+            accuracy = holdout.accuracy(fast)
         order, reason = list(range(self.members)), "as given"
         if (by_weight := self._by_weight(weights)) is not None:
             order, reason = by_weight, "falling weight"

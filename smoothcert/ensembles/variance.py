@@ -14,7 +14,7 @@ with what is shared, Σ_c for what differs, and ζ_c is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,14 +22,12 @@ import numpy as np
 import torch
 from scipy.special import ndtr, ndtri
 
-from smoothcert.contracts import Classifier, Noise, batch_rows
-from smoothcert.data import Inputs
-from smoothcert.ensembles.holdout import check_members, member_scores, noisy_batches
+from smoothcert.contracts import Classifier, batch_rows
+from smoothcert.ensembles.holdout import HoldoutInputs, member_scores
 from smoothcert.errors import OptionError
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
-Advance: TypeAlias = Callable[[int], None]
 
 RIVALS = 15  # the other classes that come nearest on average; the rest almost never win, and would cost memory
 ZETA_C = 0.0
@@ -63,22 +61,14 @@ def work(members: int, inputs: int, draws: int) -> int:
     return members * inputs * (draws + 1)
 
 
-def sample(
-    members: Sequence[Classifier],
-    inputs: Inputs,
-    noise: Noise,
-    draws: int,
-    seed: int,
-    advance: Callable[[int], None],
-) -> MarginSample:
+def sample(members: Sequence[Classifier], holdout: HoldoutInputs, draws: int) -> MarginSample:
     """Ask every member about every input: once as it is, and `draws` times under noise."""
     if draws < 2:
         raise OptionError(f"draws of forecast must be at least 2; got {draws}")
-    classes = check_members(members, inputs, 2, "forecast")
-    clean = _clean(members, inputs, advance)
+    classes, clean = holdout.check(members, 2, "forecast"), _clean(members, holdout)
     near, under_noise = [], []
-    for position, scores in enumerate(_by_input(members, inputs, noise, draws, seed, advance)):
-        label = int(inputs.labels[position])
+    for position, scores in enumerate(_by_input(members, holdout, draws)):
+        label = int(holdout.inputs.labels[position])
         order = np.argsort(-scores.mean(axis=(0, 1)), kind="stable")
         rivals = order[order != label][:RIVALS]
         near.append(clean[:, position, label, None] - clean[:, position, rivals])
@@ -86,28 +76,20 @@ def sample(
     return MarginSample(np.stack(near), np.stack(under_noise), max(0, classes - 1 - RIVALS))
 
 
-def _clean(members: Sequence[Classifier], inputs: Inputs, advance: Callable[[int], None]) -> Floats:
+def _clean(members: Sequence[Classifier], holdout: HoldoutInputs) -> Floats:
     """Scores at the inputs themselves: [members, inputs, classes]."""
-    parts = []
+    parts, inputs = [], holdout.inputs
     for chunk in torch.split(torch.arange(len(inputs)), batch_rows(inputs.shape)):
         parts.append(member_scores(members, inputs.tensors(chunk.numpy())).numpy())
-        advance(len(members) * len(chunk))
+        holdout.advance(len(members) * len(chunk))
     return np.concatenate(parts, axis=1)
 
 
-def _by_input(
-    members: Sequence[Classifier],
-    inputs: Inputs,
-    noise: Noise,
-    draws: int,
-    seed: int,
-    advance: Callable[[int], None],
-) -> Iterator[Floats]:
+def _by_input(members: Sequence[Classifier], holdout: HoldoutInputs, draws: int) -> Iterator[Floats]:
     """Scores [members, draws, classes] of one input after the other, from batches that take no notice of inputs."""
     pending: list[Floats] = []
-    for owner, x in noisy_batches(inputs, noise, draws, seed, "forecast"):
-        pending.append(member_scores(members, x).numpy())
-        advance(len(members) * len(owner))
+    for _, scores in holdout.scores(members, draws, "forecast"):
+        pending.append(scores.numpy())
         while sum(part.shape[1] for part in pending) >= draws:
             joined = np.concatenate(pending, axis=1)
             pending = [joined[:, draws:]]

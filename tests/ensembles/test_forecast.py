@@ -16,6 +16,7 @@ from smoothcert.bounds import lower_bound, proven_radii
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Evidence, Stream
 from smoothcert.ensembles.forecast import Forecast, probabilities
+from smoothcert.ensembles.holdout import HoldoutInputs
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.ensembles.variance import (
     RIVALS,
@@ -237,7 +238,7 @@ def test_a_sample_holds_the_members_margins_under_the_same_noise():
     inputs = inputs_of(2, 5, labels, np.random.default_rng(0).random((2, 5)))
     members = [Module(linear_network(np.random.default_rng(i).standard_normal((3, 5)))) for i in (1, 2)]
     told = []
-    seen = sample(members, inputs, NOISE, draws, seed, told.append)
+    seen = sample(members, HoldoutInputs(inputs, NOISE, seed, told.append), draws)
     assert sum(told) == work(2, 2, draws) and seen.noisy.shape == (2, 2, draws, 2) and seen.left_out == 0
     for position, label in enumerate(labels):
         x = torch.empty(draws, 5)
@@ -253,7 +254,7 @@ def test_a_sample_holds_the_members_margins_under_the_same_noise():
 
 def test_of_many_classes_the_nearest_rivals_are_kept():
     inputs = inputs_of(1, 30, [3], [np.linspace(0, 1, 30)])
-    seen = sample([lambda x: x, lambda x: 2 * x], inputs, Gaussian(0.01), 3, 0, lambda rows: None)
+    seen = sample([lambda x: x, lambda x: 2 * x], HoldoutInputs(inputs, Gaussian(0.01), 0, lambda rows: None), 3)
     assert seen.noisy.shape[3] == RIVALS and seen.left_out == 30 - 1 - RIVALS
     assert seen.clean[0, 0, 0] == pytest.approx(3 / 29 - 1.0, abs=1e-6)
 
@@ -296,11 +297,11 @@ def test_bad_input_is_refused_in_one_line():
         Forecast().check_members(1)
     inputs = inputs_of(1, 2, [0])
     with pytest.raises(OptionError, match="draws of forecast must be at least 2; got 1"):
-        sample([lambda x: x] * 2, inputs, NOISE, 1, 0, lambda rows: None)
+        sample([lambda x: x] * 2, HoldoutInputs(inputs, NOISE, 0, lambda rows: None), 1)
     with pytest.raises(ModelError, match="scores of every member must be finite; got infinity"):
-        sample([lambda x: x / 0] * 2, inputs, NOISE, 2, 0, lambda rows: None)
+        sample([lambda x: x / 0] * 2, HoldoutInputs(inputs, NOISE, 0, lambda rows: None), 2)
     with pytest.raises(ModelError, match="must return scores for at least 2 classes; got one column"):
-        sample([lambda x: x[:, :1]] * 2, inputs, NOISE, 2, 0, lambda rows: None)
+        sample([lambda x: x[:, :1]] * 2, HoldoutInputs(inputs, NOISE, 0, lambda rows: None), 2)
 
 
 MEMBERS = """

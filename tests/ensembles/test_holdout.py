@@ -9,7 +9,7 @@ import torch
 
 from smoothcert.classifiers import composite
 from smoothcert.data import load
-from smoothcert.ensembles.holdout import fitted_on, marks, noisy_accuracy, record, refuse_used
+from smoothcert.ensembles.holdout import HoldoutInputs, fitted_on, marks, refuse_used
 from smoothcert.errors import DataError, OptionError
 from smoothcert.noise.gaussian import Gaussian
 
@@ -33,8 +33,8 @@ def test_accuracy_is_that_of_the_same_copies_for_all(data):
         return linear.score(x)
 
     inputs = load(data)
-    right, wrong, again = noisy_accuracy(
-        [watching, lambda x: -linear.score(x), watching], inputs, Gaussian(0.25), seed=3, draws=5
+    right, wrong, again = HoldoutInputs(inputs, Gaussian(0.25), 3).accuracy(
+        [watching, lambda x: -linear.score(x), watching], draws=5
     )
     copies = torch.cat(seen[::2])
     assert torch.equal(copies, torch.cat(seen[1::2])) and len(copies) == 60 * 5
@@ -42,7 +42,7 @@ def test_accuracy_is_that_of_the_same_copies_for_all(data):
     truth = torch.from_numpy(inputs.labels).repeat_interleave(5)
     assert right == again == float((linear.score(copies).argmax(1) == truth).double().mean())
     assert right + wrong == 1 and right > 0.8
-    assert noisy_accuracy([linear.score], inputs, Gaussian(0.25), seed=4, draws=5) != (right,)
+    assert HoldoutInputs(inputs, Gaussian(0.25), 4).accuracy([linear.score], draws=5) != (right,)
 
 
 def test_start_is_the_first_index(data):
@@ -73,7 +73,7 @@ def folder_of(path, holdout, members=()):
 
 def test_inputs_that_were_fitted_on_are_refused_by_index_and_value(tmp_path, data):
     used = load(data, skip=20, start=1)
-    folder = folder_of(tmp_path / "ens", record(used, Gaussian(0.25), 0))
+    folder = folder_of(tmp_path / "ens", HoldoutInputs(used, Gaussian(0.25), 0).record())
     refuse_used(folder, load(data, skip=20))
     with pytest.raises(DataError, match=r"must not be those that .*ens was fitted on; got 3 of them, first index 1 "):
         refuse_used(folder, load(data))
@@ -88,7 +88,7 @@ def test_inputs_that_were_fitted_on_are_refused_by_index_and_value(tmp_path, dat
 
 
 def test_what_an_ensemble_inside_was_fitted_on_counts_too(tmp_path, data):
-    inner = folder_of(tmp_path / "inner", record(load(data, skip=20, start=1), Gaussian(0.25), 0))
+    inner = folder_of(tmp_path / "inner", HoldoutInputs(load(data, skip=20, start=1), Gaussian(0.25), 0).record())
     middle = folder_of(tmp_path / "middle", None, [composite.described(tmp_path / "middle", str(inner))])
     outer = folder_of(tmp_path / "outer", None, [composite.described(tmp_path / "outer", str(middle))])
     assert len(fitted_on(outer)) == 1

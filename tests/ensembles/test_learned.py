@@ -7,6 +7,7 @@ import pytest
 import torch
 from ensemble_cases import inputs_of
 
+from smoothcert.ensembles.holdout import HoldoutInputs
 from smoothcert.ensembles.weights import mixture, mixture_gap, mixture_loss
 from smoothcert.ensembles.weights.learned import Learned
 from smoothcert.errors import DataError, ModelError, OptionError
@@ -61,10 +62,10 @@ def test_both_ways_agree_and_the_useless_member_gets_nothing():
     inputs, members = case()
     told = []
     convex = Learned(draws=10)
-    exact = convex.fit(members, inputs, Gaussian(0.25), 0, told.append)
+    exact = convex.fit(members, HoldoutInputs(inputs, Gaussian(0.25), 0, told.append))
     assert sum(told) == convex.work(3, 300) == 3 * 300 * 10
     gradient = Learned("gradient", steps=150, batch=80, rate=0.3)
-    steps = gradient.fit(members, inputs, Gaussian(0.25), 0, quiet)
+    steps = gradient.fit(members, HoldoutInputs(inputs, Gaussian(0.25), 0, quiet))
     assert exact.report["gap"] < 1e-9
     assert exact.report["loss"] <= min(exact.report["loss_uniform"], exact.report["loss_best_member"])
     assert exact.weights[2] < 0.01 and steps.weights[2] < 0.02
@@ -76,15 +77,17 @@ def test_both_ways_agree_and_the_useless_member_gets_nothing():
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
     inputs, members = case()
     for way in (Learned(draws=2), Learned("gradient", steps=20, batch=50)):
-        first = way.fit(members, inputs, Gaussian(0.25), 1, quiet)
-        assert first == way.fit(members, inputs, Gaussian(0.25), 1, quiet)
-        assert first.weights != way.fit(members, inputs, Gaussian(0.25), 2, quiet).weights
+        first = way.fit(members, HoldoutInputs(inputs, Gaussian(0.25), 1, quiet))
+        assert first == way.fit(members, HoldoutInputs(inputs, Gaussian(0.25), 1, quiet))
+        assert first.weights != way.fit(members, HoldoutInputs(inputs, Gaussian(0.25), 2, quiet)).weights
         assert sum(first.weights) == pytest.approx(1)
 
 
 def test_one_member_has_all_the_weight():
     inputs, members = case()
-    assert Learned(draws=1).fit(members[:1], inputs, Gaussian(0.25), 0, quiet).weights == pytest.approx((1.0,))
+    assert Learned(draws=1).fit(members[:1], HoldoutInputs(inputs, Gaussian(0.25), 0, quiet)).weights == pytest.approx(
+        (1.0,)
+    )
 
 
 def test_bad_input_is_refused_in_one_line():
@@ -97,8 +100,8 @@ def test_bad_input_is_refused_in_one_line():
         with pytest.raises(OptionError, match=text):
             Learned(**options)
     with pytest.raises(ModelError, match="members of learned weights must be at least 1; got 0"):
-        Learned().fit([], inputs, Gaussian(0.25), 0, quiet)
+        Learned().fit([], HoldoutInputs(inputs, Gaussian(0.25), 0, quiet))
     with pytest.raises(ModelError, match=r"must have the same classes; got \[2, 3\]"):
-        Learned().fit([members[0], lambda x: x], inputs, Gaussian(0.25), 0, quiet)
+        Learned().fit([members[0], lambda x: x], HoldoutInputs(inputs, Gaussian(0.25), 0, quiet))
     with pytest.raises(DataError, match="must be classes of the members, below 2; got 2"):
-        Learned().fit(members, inputs_of(3, 3, [0, 1, 2]), Gaussian(0.25), 0, quiet)
+        Learned().fit(members, HoldoutInputs(inputs_of(3, 3, [0, 1, 2]), Gaussian(0.25), 0, quiet))

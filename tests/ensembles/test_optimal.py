@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Stream
+from smoothcert.ensembles.holdout import HoldoutInputs
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.ensembles.weights import gap, quadratic
 from smoothcert.ensembles.weights.optimal import (
@@ -96,9 +97,7 @@ def test_covariances_of_the_members_are_those_of_their_margins():
     inputs = inputs_of(count=3, dim=2, labels=[0, 1, 1])
     members = [Module(linear_network([[1.0, 0.0], [0.0, 0.0]])), Module(linear_network([[0.0, 1.0], [1.0, 0.0]]))]
     draws, seed, sigma = 6, 5, 0.3
-    fitted = Optimal(perturbations=1, draws=draws, share=0.0).fit(
-        members, inputs, Gaussian(sigma), seed, lambda rows: None
-    )
+    fitted = Optimal(perturbations=1, draws=draws, share=0.0).fit(members, HoldoutInputs(inputs, Gaussian(sigma), seed))
 
     total = np.zeros((2, 2))
     for position in range(3):
@@ -121,7 +120,7 @@ def test_weights_beat_equal_ones_in_their_own_objective_and_leave_the_members_al
     before = [{k: v.clone() for k, v in member.network.state_dict().items()} for member in members]
     told = []
     optimal = Optimal(perturbations=3, draws=4, size=0.1)
-    fitted = optimal.fit(members, inputs, Gaussian(0.5), 0, told.append)
+    fitted = optimal.fit(members, HoldoutInputs(inputs, Gaussian(0.5), 0, told.append))
     assert fitted.report["variance_bound"] <= fitted.report["variance_bound_uniform"]
     assert fitted.report["gap"] <= 1e-9 * fitted.report["variance_bound_uniform"]
     assert sum(fitted.weights) == pytest.approx(1) and min(fitted.weights) >= 0
@@ -129,8 +128,8 @@ def test_weights_beat_equal_ones_in_their_own_objective_and_leave_the_members_al
     assert sum(told) == optimal.work(4, 20)
     for member, state in zip(members, before, strict=True):
         assert all(torch.equal(value, state[name]) for name, value in member.network.state_dict().items())
-    assert fitted == optimal.fit(members, inputs, Gaussian(0.5), 0, told.append)
-    assert fitted.weights != optimal.fit(members, inputs, Gaussian(0.5), 1, told.append).weights
+    assert fitted == optimal.fit(members, HoldoutInputs(inputs, Gaussian(0.5), 0, told.append))
+    assert fitted.weights != optimal.fit(members, HoldoutInputs(inputs, Gaussian(0.5), 1, told.append)).weights
 
 
 def test_perturbing_moves_the_asked_share_by_the_asked_size():
@@ -162,7 +161,9 @@ def test_members_inside_votes_move_and_callables_do_not():
     assert perturbed(callable_member, 1.0, 1.0, Stream(0, 0, "p"), 0) is callable_member
     assert has_parameters(vote) and not has_parameters(callable_member)
     inputs = inputs_of(count=4, dim=2, labels=[0, 1, 0, 1], values=[[0.9, 0.1], [0.1, 0.9]] * 2)
-    report = Optimal(2, 3).fit([network, callable_member], inputs, Gaussian(0.1), 0, lambda rows: None).report
+    report = (
+        Optimal(2, 3).fit([network, callable_member], HoldoutInputs(inputs, Gaussian(0.1), 0, lambda rows: None)).report
+    )
     assert report["members_perturbed"] == 1
 
 
@@ -182,9 +183,9 @@ def test_bad_input_is_refused_in_one_line():
     with pytest.raises(
         DataError, match="hold-out inputs of optimal must include one that all members favour; got none"
     ):
-        Optimal(2, 2).fit([wrong, wrong], inputs, Gaussian(0.01), 0, lambda rows: None)
+        Optimal(2, 2).fit([wrong, wrong], HoldoutInputs(inputs, Gaussian(0.01), 0, lambda rows: None))
     with pytest.raises(ModelError, match="members of optimal weights must be at least 1; got 0"):
-        Optimal().fit([], inputs, Gaussian(0.1), 0, lambda rows: None)
+        Optimal().fit([], HoldoutInputs(inputs, Gaussian(0.1), 0, lambda rows: None))
     for options, text in (
         ({"perturbations": 0}, "perturbations of optimal must be a positive whole number; got 0"),
         ({"draws": 1, "perturbations": 1}, "draws of optimal must be at least 2 where perturbations is 1; got 1"),

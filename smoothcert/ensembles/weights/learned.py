@@ -7,7 +7,7 @@ way, steps of Adam on softmax parameters with fresh noise in each. Members are o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,8 @@ import numpy as np
 import torch
 
 from smoothcert.bounds import check_draws
-from smoothcert.contracts import Classifier, Noise
-from smoothcert.data import Inputs
-from smoothcert.ensembles.holdout import check_members, generator, member_scores, noisy_batches
+from smoothcert.contracts import Classifier
+from smoothcert.ensembles.holdout import HoldoutInputs, generator
 from smoothcert.ensembles.weights import Fitted, Floats, mixture, mixture_gap, mixture_loss
 from smoothcert.errors import OptionError, unknown
 
@@ -48,27 +47,24 @@ class Learned:
         rows = inputs * self.draws if self.method == "convex" else self.steps * min(self.batch, inputs)
         return members * rows
 
-    def fit(
-        self, members: Sequence[Classifier], inputs: Inputs, noise: Noise, seed: int, advance: Callable[[int], None]
-    ) -> Fitted:
-        """Weights for these hold-out inputs under this noise."""
-        check_members(members, inputs, 1, "learned weights")
-        asked = _Asked(members, noise, seed, advance)
+    def fit(self, members: Sequence[Classifier], holdout: HoldoutInputs) -> Fitted:
+        """Weights for these hold-out inputs under their noise."""
+        holdout.check(members, 1, "learned weights")
         if self.method == "convex":
-            likelihoods = asked.likelihoods(inputs, self.draws, 0)
+            likelihoods = _likelihoods(members, holdout, self.draws, 0)
             weights = mixture(likelihoods)
         else:
-            weights, likelihoods = self._descend(asked, inputs)
+            weights, likelihoods = self._descend(members, holdout)
         return Fitted(tuple(float(weight) for weight in weights), _report(likelihoods, weights))
 
-    def _descend(self, asked: _Asked, inputs: Inputs) -> tuple[Floats, Floats]:
+    def _descend(self, members: Sequence[Classifier], holdout: HoldoutInputs) -> tuple[Floats, Floats]:
         """Adam on softmax parameters; the weights of the second half of the way are averaged."""
-        parameters = torch.zeros(len(asked.members), dtype=torch.float64)
+        parameters = torch.zeros(len(members), dtype=torch.float64)
         adam = torch.optim.Adam([parameters], lr=self.rate)
         fall = torch.optim.lr_scheduler.LinearLR(adam, 1.0, 0.01, self.steps)
         passed, seen = [], []
-        for step, chosen in enumerate(_batches(len(inputs), self.batch, self.steps, asked.seed)):
-            q = asked.likelihoods(inputs.chosen(chosen), 1, step)
+        for step, chosen in enumerate(_batches(len(holdout.inputs), self.batch, self.steps, holdout.seed)):
+            q = _likelihoods(members, holdout._replace(inputs=holdout.inputs.chosen(chosen)), 1, step)
             weights = parameters.softmax(0).numpy()
             slope = -(q / (q @ weights)[:, None]).mean(axis=0)
             parameters.grad = torch.from_numpy(weights * (slope - slope @ weights))
@@ -79,24 +75,13 @@ class Learned:
         return np.mean(passed[self.steps // 2 :], axis=0), np.concatenate(seen)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The members under noise."""
-
-    members: Sequence[Classifier]
-    noise: Noise
-    seed: int
-    advance: Callable[[int], None]
-
-    def likelihoods(self, inputs: Inputs, draws: int, first: int) -> Floats:
-        """The probability that each member gives to the label of each noisy copy: [rows, members]."""
-        parts = []
-        for owner, x in noisy_batches(inputs, self.noise, draws, self.seed, "weights", first):
-            shares = member_scores(self.members, x).softmax(dim=2).numpy()
-            parts.append(shares[:, np.arange(len(owner)), inputs.labels[owner]].T)
-            self.advance(len(owner) * len(self.members))
-        found: Floats = np.maximum(np.concatenate(parts), LEAST)
-        return found
+def _likelihoods(members: Sequence[Classifier], holdout: HoldoutInputs, draws: int, first: int) -> Floats:
+    """The probability that each member gives to the label of each noisy copy: [rows, members]."""
+    labels, parts = holdout.inputs.labels, []
+    for owner, scores in holdout.scores(members, draws, "weights", first):
+        parts.append(scores.softmax(dim=2).numpy()[:, np.arange(len(owner)), labels[owner]].T)
+    found: Floats = np.maximum(np.concatenate(parts), LEAST)
+    return found
 
 
 def _batches(inputs: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:

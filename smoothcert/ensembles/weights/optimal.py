@@ -10,7 +10,7 @@ is convex for any number of members.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,10 +19,9 @@ import torch
 
 from smoothcert.bounds import check_draws
 from smoothcert.classifiers.module import Module
-from smoothcert.contracts import Classifier, Noise, Stream
-from smoothcert.data import Inputs
+from smoothcert.contracts import Classifier, Stream
 from smoothcert.ensembles import Cascade, Vote
-from smoothcert.ensembles.holdout import check_members, generator, member_scores, noisy_batches
+from smoothcert.ensembles.holdout import HoldoutInputs, generator
 from smoothcert.ensembles.weights import Fitted, Floats, gap, quadratic
 from smoothcert.errors import DataError, OptionError
 
@@ -53,16 +52,14 @@ class Optimal:
         """Member evaluations that a fit takes."""
         return members * inputs * self.draws * self.perturbations
 
-    def fit(
-        self, members: Sequence[Classifier], inputs: Inputs, noise: Noise, seed: int, advance: Callable[[int], None]
-    ) -> Fitted:
-        """Weights for these hold-out inputs under this noise.
+    def fit(self, members: Sequence[Classifier], holdout: HoldoutInputs) -> Fitted:
+        """Weights for these hold-out inputs under their noise.
 
         Only torch networks can be perturbed, so members must come as such where they are; `members_perturbed` of the
         report counts them. The covariances of the others are over noise alone.
         """
-        check_members(members, inputs, 1, "optimal weights")
-        found = moments(self._copies(members, seed), inputs, noise, self.draws, seed, advance)
+        holdout.check(members, 1, "optimal weights")
+        found = moments(self._copies(members, holdout.seed), holdout, self.draws)
         form, pairs = objective(found)
         if pairs == 0:
             raise DataError("hold-out inputs of optimal must include one that all members favour; got none")
@@ -94,26 +91,18 @@ class MarginMoments(NamedTuple):
     covariance: Floats
 
 
-def moments(
-    copies: Iterator[Sequence[Classifier]],
-    inputs: Inputs,
-    noise: Noise,
-    draws: int,
-    seed: int,
-    advance: Callable[[int], None],
-) -> MarginMoments:
+def moments(copies: Iterator[Sequence[Classifier]], holdout: HoldoutInputs, draws: int) -> MarginMoments:
     """Over all copies of the members and noisy copies of an input; every copy of the members sees the same noise."""
     total, squares, n = np.zeros(1), np.zeros(1), 0
     for members in copies:
         n += draws
-        for owner, x in noisy_batches(inputs, noise, draws, seed, "weights"):
-            z = _margins(member_scores(members, x).softmax(dim=2).numpy(), inputs.labels[owner])
+        for owner, scores in holdout.scores(members, draws, "weights"):
+            z = _margins(scores.softmax(dim=2).numpy(), holdout.inputs.labels[owner])
             if total.ndim == 1:
-                total = np.zeros((len(inputs), *z.shape[1:]))
+                total = np.zeros((len(holdout.inputs), *z.shape[1:]))
                 squares = np.zeros((*total.shape, len(members)))
             np.add.at(total, owner, z)
             np.add.at(squares, owner, z[..., :, None] * z[..., None, :])
-            advance(len(owner) * len(members))
     mean = total / n
     return MarginMoments(mean, squares / n - mean[..., :, None] * mean[..., None, :])
 
