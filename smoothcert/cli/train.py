@@ -90,10 +90,14 @@ def command(
         return
     if out is None:
         raise OptionError("out of training must be a folder for the checkpoint (--out); got none")
+    trainings = [(settings, out)]
+    if (numbers := _whole_numbers("seeds", seeds)) is not None:
+        trainings = [(dataclasses.replace(settings, seed=each), out / f"seed-{each}") for each in numbers]
+    for each, folder in trainings:
+        each.refuse_others(folder)  # before torch is imported, which takes seconds
     _use_threads(threads)
-    for each in _whole_numbers("seeds", seeds) or [None]:
-        folder = out if each is None else out / f"seed-{each}"
-        _train(settings if each is None else dataclasses.replace(settings, seed=each), folder, _device(device))
+    for each, folder in trainings:
+        _train(each, folder, _device(device))
 
 
 def _train(settings: Settings, out: Path, device: str) -> None:
@@ -149,11 +153,14 @@ def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict
     from smoothcert import catalog
     from smoothcert.errors import OptionError
 
+    parts = {"architectures": arch, "training.objectives": objective, "noise": noise}
+    chosen: dict[str, dict[str, Any]] = {folder: {} for folder in parts}
+    if not settings:
+        return chosen  # parts import torch, which takes seconds: what can be refused without them comes first
     known = {
         folder: {field.name for field in dataclasses.fields(catalog.find(folder, part)[0])}
-        for folder, part in (("architectures", arch), ("training.objectives", objective), ("noise", noise))
+        for folder, part in parts.items()
     }
-    chosen: dict[str, dict[str, Any]] = {folder: {} for folder in known}
     for setting in settings:
         name, equals, text = setting.partition("=")
         owners = [folder for folder, fields in known.items() if name in fields]

@@ -7,10 +7,11 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, cast
 
 from smoothcert import catalog
-from smoothcert.errors import OptionError, require_count, require_number, unknown
+from smoothcert.errors import OptionError, RunError, require_count, require_number, unknown
 
 SCHEDULES = ("step", "one_cycle")
 AUGMENTATIONS = ("none", "crop_flip")
@@ -114,6 +115,20 @@ class Settings:
         if done < 0.3:  # one cycle (Smith 2018): up in a line, down along a cosine
             return 0.04 + 0.96 * done / 0.3
         return 0.5 * (1 + math.cos(math.pi * (done - 0.3) / 0.7))
+
+    def refuse_others(self, out: Path, began: Mapping[str, Any] | None = None) -> None:
+        """Refuse to go on, in the folder `out`, with a training that began with other settings; say the way on."""
+        if began is None:
+            try:
+                began = json.loads((out / "config.json").read_bytes())["settings"]
+            except (OSError, ValueError, KeyError, TypeError):
+                return  # no checkpoint, or a damaged one: `setup.resumable` says more
+        defaults = Settings("", "").table()
+        for name, value in self.table().items():
+            if (before := cast(Mapping[str, Any], began).get(name, defaults[name])) != value:
+                weights = "" if name.startswith("arch") else f"; begin there with these weights by --from '{out}'"
+                words = f"must stay {before}; got {value}, which needs another --out{weights}"
+                raise RunError(f"{name} of the training in '{out}' {words}")
 
     def table(self) -> dict[str, Any]:
         """As the plain values that JSON keeps, for config.json and for comparison with one."""

@@ -1,7 +1,8 @@
 """Labels for a selection network (ACES: Müller et al. 2021; Horváth et al. 2022, App. D.3.2).
 
 The network is to tell, from one noisy copy, the inputs that the certified network is right about from those that it
-should leave to the core network: label 1 where its share of right answers under noise, n_y/n, is above η.
+should leave to the core network: label 1 where its share of right answers under noise, n_y/n, is above η. A file of
+`index` and `label` carries such labels to `smoothcert train --labels`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def network(config: Mapping[str, Any], settings: Settings) -> nn.Module:
 
 
 def require_fit(settings: Settings, objective: Loss) -> None:
-    """A denoiser's loss needs a denoiser, every other one a classifier; nor can each be had with every noise."""
+    """Refuse a network or a noise that this loss cannot be trained with."""
     part = catalog.build("architectures", settings.arch, settings.arch_options)
     if part.denoises != objective.denoises:
         wanted, got = ("a denoiser (dncnn)", "classifier") if objective.denoises else ("a classifier", "denoiser")
@@ -115,13 +115,7 @@ def resumable(out: Path, settings: Settings, processes: int = 1) -> dict[str, An
         raise OutputError(f"out of training must be an empty folder or a checkpoint; got '{out}' with {held[0]}")
     state = checkpoints.read_state(out)
     began = state["config"]
-    defaults = Settings("", "").table()
-    for name, value in settings.table().items():
-        if (before := began["settings"].get(name, defaults[name])) != value:
-            weights = "" if name.startswith("arch") else f"; begin there with these weights by --from '{out}'"
-            raise RunError(
-                f"{name} of the training in '{out}' must stay {before}; got {value}, which needs another --out{weights}"
-            )
+    settings.refuse_others(out, began["settings"])
     if (before := began.get("processes", 1)) != processes:
         raise RunError(f"processes of the training in '{out}' must stay {before}; got {processes}")
     return state

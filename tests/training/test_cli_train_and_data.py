@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
 
 import pytest
 
 from smoothcert.cli import _progress
 from smoothcert.cli.main import run
+from smoothcert.training import Settings
 from smoothcert.training.checkpoints import read_config
 
 
@@ -99,6 +102,19 @@ def test_get_without_any_source_is_one_line(smoothcert, tmp_path, monkeypatch):
 
 
 SHORT = ["--epochs", 1, "--batch", 64, "--set", "width=4", "--threads", 1]
+
+
+def test_other_epochs_are_refused_before_torch_is_imported(tmp_path):
+    out = tmp_path / "net"
+    out.mkdir()
+    (out / "config.json").write_text(json.dumps({"settings": Settings("digits", "digits_cnn", epochs=1).table()}))
+    code = (
+        "import sys; from smoothcert.cli.main import run;"
+        f"assert run(['train', '--epochs', '3', '--out', {str(out)!r}]) == 2; assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "epochs of the training in" in done.stderr and f"--from '{out}'" in done.stderr
 
 
 def test_several_seeds_make_several_networks(smoothcert, tmp_path):

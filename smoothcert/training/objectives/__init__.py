@@ -23,7 +23,7 @@ class Loss:
     published: ClassVar[Mapping[float, Mapping[str, Any]]] = {}  # σ → options, used where none are given
     denoises: ClassVar[bool] = False  # trains a denoiser, images → images, and not a classifier
 
-    may_be_zero: ClassVar[tuple[str, ...]] = ()  # options that count something and need not
+    may_be_zero: ClassVar[tuple[str, ...]] = ()  # counts that may be 0; the others are at least 1
 
     copies: int
 
