@@ -50,15 +50,12 @@ def check_batches(classifier: Any, probe: Tensor, batch: int) -> BatchChecked:
     """Check the classifier on noisy inputs probe [≥ batch_rows, ...] and choose how to call it."""
     plain = batch_rows(probe.shape[1:])
     rows = getattr(classifier, "rows", None)  # a network exported with a frozen batch size
+    call = classifier if rows is None else FixedShape(classifier, rows)
+    whole = check_scores(call(probe), len(probe))
+    _refuse_unless_close(whole, check_scores(call(probe), len(probe)), "when the same batch is given twice")
+    _refuse_unless_close(whole.flip(0), call(probe.flip(0)), "with the other inputs in the batch")
     if rows is not None:
-        fixed = FixedShape(classifier, rows)
-        whole = check_scores(fixed(probe), len(probe))
-        _refuse_unless_close(whole, fixed(probe), "when the same batch is given twice")
-        _refuse_unless_close(whole.flip(0), fixed(probe.flip(0)), "with the other inputs in the batch")
-        return BatchChecked(fixed, whole.shape[1], f"the network takes exactly {rows} rows at a time")
-    whole = check_scores(classifier(probe), len(probe))
-    _refuse_unless_close(whole, check_scores(classifier(probe), len(probe)), "when the same batch is given twice")
-    _refuse_unless_close(whole.flip(0), classifier(probe.flip(0)), "with the other inputs in the batch")
+        return BatchChecked(call, whole.shape[1], f"the network takes exactly {rows} rows at a time")
     if all(_in_pieces(classifier, probe, whole, size) for size in sorted({1, 7, plain, min(batch, len(probe))})):
         return BatchChecked(classifier, whole.shape[1])
     note = f"scores differ in their last bits with the batch size, so every batch has {plain} rows"
