@@ -30,7 +30,7 @@ CHUNK = 1024  # regions, and inputs, held at a time
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
-class Near(NamedTuple):
+class NearRegion(NamedTuple):
     """A region that an input's ball may touch."""
 
     number: int
@@ -40,7 +40,7 @@ class Near(NamedTuple):
     distance: float
 
 
-class Answer(NamedTuple):
+class RuleAnswer(NamedTuple):
     """What the rule says."""
 
     label: int
@@ -62,25 +62,28 @@ def replay_memory(run: Run, memory: MemoryRef, inputs: Inputs, place: str | None
     return problems
 
 
-def rules(label: int, radius: float, near: Sequence[Near]) -> list[Answer]:
+def rules(label: int, radius: float, near: Sequence[NearRegion]) -> list[RuleAnswer]:
     """What the rule says; more than one answer where the input lies on the edge of a region."""
     sure = [ball for ball in near if ball.distance < ball.radius * (1 - RELATIVE)]
     edge = [ball for ball in near if ball not in sure and ball.distance < ball.radius * (1 + RELATIVE)]
-    sides = [list[Near](), *([ball for ball in edge if ball.label == one] for one in {ball.label for ball in edge})]
+    sides = [
+        list[NearRegion](),
+        *([ball for ball in edge if ball.label == one] for one in {ball.label for ball in edge}),
+    ]
     return [rule(label, radius, near, [*sure, *more]) for more in sides]
 
 
-def rule(label: int, radius: float, near: Sequence[Near], homes: Sequence[Near]) -> Answer:
+def rule(label: int, radius: float, near: Sequence[NearRegion], homes: Sequence[NearRegion]) -> RuleAnswer:
     """METHODS, section 5, for an input that lies in these homes."""
     left = max((ball.radius - ball.distance for ball in homes), default=0.0)
     if homes and homes[0].label != label:
-        return Answer(homes[0].label, max(0.0, left), None if label == ABSTAIN else "switched")
+        return RuleAnswer(homes[0].label, max(0.0, left), None if label == ABSTAIN else "switched")
     room = min((ball.distance - ball.radius for ball in near if ball.label != label), default=math.inf)
     found = max(left, min(radius, room), 0.0)
-    return Answer(label, found, "shrunk" if found < radius else None)
+    return RuleAnswer(label, found, "shrunk" if found < radius else None)
 
 
-def _check(row: Row, near: Sequence[Near], memory: MemoryRef) -> list[str]:
+def _check(row: Row, near: Sequence[NearRegion], memory: MemoryRef) -> list[str]:
     """One row against the regions of its time, and its promise against those of now."""
     if row.settled is None:  # drawn, because the memory had no answer
         there = [ball for ball in near if ball.number <= (memory.regions or 0)]
@@ -88,7 +91,7 @@ def _check(row: Row, near: Sequence[Near], memory: MemoryRef) -> list[str]:
         return [] if outside else ["it was drawn, though it lies in a region"]
     settled = row.settled
     earlier = [ball for ball in near if ball.number <= settled.seen]
-    said = Answer(row.predicted, row.radius, settled.conflict)
+    said = RuleAnswer(row.predicted, row.radius, settled.conflict)
     answers = rules(settled.predicted, settled.radius, earlier)
     problems = []
     if not any(_agree(said, answer, settled.radius, earlier) for answer in answers):
@@ -105,14 +108,14 @@ def _check(row: Row, near: Sequence[Near], memory: MemoryRef) -> list[str]:
     return problems + [f"region {number} of another label reaches into its ball" for number in others if row.radius > 0]
 
 
-def _agree(said: Answer, rule: Answer, radius: float, near: Sequence[Near]) -> bool:
+def _agree(said: RuleAnswer, rule: RuleAnswer, radius: float, near: Sequence[NearRegion]) -> bool:
     """Equal, but that the memory's margins make a radius smaller, and may call that shrunk."""
     slack = RELATIVE * max([radius, 1e-300, *(ball.radius + ball.distance for ball in near)])
     close = rule.radius - slack <= said.radius <= rule.radius
     return said.label == rule.label and close and (said.conflict == rule.conflict or abs(radius - rule.radius) <= slack)
 
 
-def _own(ball: Near, row: Row) -> bool:
+def _own(ball: NearRegion, row: Row) -> bool:
     settled = row.settled
     return (
         settled is not None
@@ -155,16 +158,16 @@ def _regions(base: sqlite3.Connection) -> Iterator[tuple[list[tuple[int, int, fl
         yield [values[:-1] for values in found], centres.astype(np.float64)
 
 
-def _near(base: sqlite3.Connection, rows: Sequence[Row], x: Matrix, norm: Norm) -> list[list[Near]]:
+def _near(base: sqlite3.Connection, rows: Sequence[Row], x: Matrix, norm: Norm) -> list[list[NearRegion]]:
     """For each row, at x [rows, dim], every region that could touch what it was certified for or was promised."""
     reach = np.array([max(row.radius, row.smoothed.radius) for row in rows])
-    own, found = np.einsum("ij,ij->i", x, x), [list[Near]() for _ in rows]
+    own, found = np.einsum("ij,ij->i", x, x), [list[NearRegion]() for _ in rows]
     for balls, centres in _regions(base):
         theirs, radii = np.einsum("ij,ij->i", centres, centres), np.array([ball[2] for ball in balls])
         # l2 is below l1, so that it rules out for both; the slack is far above the rounding of these sums.
         squares, sums = own[:, None] + theirs, (reach[:, None] + radii) ** 2
         for i, j in np.argwhere(squares - 2 * (x @ centres.T) <= sums + RELATIVE * (squares + sums)).tolist():
-            found[i].append(Near(*balls[j], _distance(x[i], centres[j], norm)))
+            found[i].append(NearRegion(*balls[j], _distance(x[i], centres[j], norm)))
     return found
 
 

@@ -18,7 +18,7 @@ from smoothcert.errors import RunError
 from smoothcert.memory import Memory
 from smoothcert.runs.store import read
 from smoothcert.runs.verify import verify
-from smoothcert.runs.verify_memory import Answer, Near, _agree, _distance, rules
+from smoothcert.runs.verify_memory import NearRegion, RuleAnswer, _agree, _distance, rules
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +71,11 @@ def test_the_rule_written_again_agrees_with_the_memorys(stream):
         points = [np.asarray(x, dtype=np.float64) for x in memory.centres]
         away = [_distance(offer.x.astype(np.float64), x, norm) for x in points]
         near = [
-            Near(i, *ball) for i, ball in enumerate(zip(memory.labels, memory.radii, memory.radii, away, strict=True))
+            NearRegion(i, *ball)
+            for i, ball in enumerate(zip(memory.labels, memory.radii, memory.radii, away, strict=True))
         ]
         found = memory.admit(*offer)
-        said = Answer(found.label, found.radius, found.conflict)
+        said = RuleAnswer(found.label, found.radius, found.conflict)
         assert any(_agree(said, answer, offer.radius, near) for answer in rules(offer.label, offer.radius, near))
 
 
