@@ -36,7 +36,7 @@ def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
     module = importlib.import_module(f"smoothcert.{folder}.{file}") if file in known else None
     title, kind = "".join(word.capitalize() for word in bearer.split("_")), _kind(folder).capitalize()
     part: type[Any] | None = getattr(module, title, None) or getattr(module, f"{title}{kind}", None)
-    if part is None and file == name:
+    if part is None and name in known:
         raise AttributeError(f"{folder}/{file}.py holds no class {title}")
     if part is None:
         raise unknown(_kind(folder), name, known)
@@ -46,14 +46,19 @@ def find(folder: str, name: str) -> tuple[type[Any], dict[str, Any]]:
     return part, {first: number}
 
 
+def fields(folder: str, name: str) -> set[str]:
+    """The options of the part that bears a name."""
+    return {stored_name(field) for field in dataclasses.fields(find(folder, name)[0])}
+
+
 def build(folder: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
     """The part of that name with these options, each checked against the part's fields."""
     part, carried = find(folder, name)
-    fields = {stored_name(field): field.name for field in dataclasses.fields(part) if field.init}
+    known = {stored_name(field): field.name for field in dataclasses.fields(part) if field.init}
     for option in options or {}:
-        if option not in fields:
-            raise unknown(f"option of {name}", option, fields)
-    given = {**carried, **{fields[option]: value for option, value in (options or {}).items()}}
+        if option not in known:
+            raise unknown(f"option of {name}", option, known)
+    given = {**carried, **{known[option]: value for option, value in (options or {}).items()}}
     missing = [
         field.name
         for field in dataclasses.fields(part)

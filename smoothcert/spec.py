@@ -80,6 +80,13 @@ class Spec:
         return self.procedure.kind
 
     @property
+    def uncovered(self) -> str:
+        """What the model's hash does not cover, in a sentence; empty where it covers all that decides the scores."""
+        if self.model_covers == "weights":
+            return ""
+        return f"only the source of {self.model} could be hashed: weights it loads from elsewhere are not covered"
+
+    @property
     def fingerprint(self) -> str:
         """A hash of all of it but places."""
         settings = {key: value for key, value in self.tables().items() if key not in PLACES}

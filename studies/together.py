@@ -23,8 +23,7 @@ import torch
 
 from smoothcert import data
 from smoothcert.classifiers import composite, digest, load, ready
-from smoothcert.cli._arithmetic import settled
-from smoothcert.cli._progress import bar
+from smoothcert.cli.console import bar
 from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
 from smoothcert.data import Subset
 from smoothcert.engine.local import Local
@@ -32,6 +31,7 @@ from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.runs.certify import _continued, _row, _sum
+from smoothcert.runs.start import Ask, settled
 from smoothcert.runs.store import RunStore
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.spec import Means, Recipe, Spec, versions
@@ -130,8 +130,9 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     inputs = data.load(options.data, "test", options.skip, options.max)
-    noise = settled(Gaussian(options.sigma), None, inputs, options.out).noise  # as `smoothcert certify` would
     procedure, own = Certify(100, Fixed(options.n)), threading.local()
+    asked = Ask(options.members[0], Subset(options.data), Gaussian(options.sigma), procedure)
+    noise = settled(asked, inputs, options.out)[0].noise  # as `smoothcert certify` would
     names = [*options.members, *options.ensembles]
     models = models_of(options.members, options.ensembles, own)
     fast = tuple(ready(load(name), inputs.tensor(0), threads=1).classifier for name in options.members)

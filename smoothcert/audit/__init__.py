@@ -41,7 +41,7 @@ from smoothcert.data import Inputs
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.runs.run import Row, Run
 from smoothcert.runs.store import MODEL
-from smoothcert.runs.verify import check_files, verify
+from smoothcert.runs.verify import Places, check_files, verify
 from smoothcert.streams import check_seed
 
 T = TypeVar("T")
@@ -78,14 +78,6 @@ class AuditPlan:
         return items if not 0 <= self.inputs < len(items) else random.Random(self.seed).sample(items, self.inputs)
 
 
-class Places(NamedTuple):
-    """Where things are now, if they have moved."""
-
-    model: str | None = None
-    data: str | None = None
-    memory: str | None = None
-
-
 @dataclass(frozen=True)
 class AuditReport:
     """What all checks found, and what is left under attack where that was asked for."""
@@ -107,8 +99,8 @@ def audit(
 ) -> AuditReport:
     """Try to prove a run wrong."""
     spec = run.asked
-    inputs = replace(spec.data, spec=places.data or spec.data.spec).load()
-    loaded, problems = _model(run, inputs, places.model)
+    inputs = places.inputs(spec)
+    loaded, problems = _model(run, inputs, places.model_of(run))
     checks = [Check("files", 2, "hashes of model and data held against the record", tuple(problems))]
     here = loaded if not problems else None
     fast = _absent(run) if here is None else ready(here, inputs.tensor(0), threads=plan.threads).classifier
@@ -122,9 +114,9 @@ def audit(
     return AuditReport([*checks, *more], under_attack, plan.error)
 
 
-def _model(run: Run, inputs: Inputs, place: str | None) -> tuple[Classifier | None, list[str]]:
+def _model(run: Run, inputs: Inputs, place: str) -> tuple[Classifier | None, list[str]]:
     """The model, and what of model and data is not what it was."""
-    place, loaded, changed = place or str(_composition(run) or run.asked.model), None, []
+    loaded, changed = None, []
     try:
         loaded = load(place)
     except ModelError as error:

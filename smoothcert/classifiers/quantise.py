@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from smoothcert.classifiers import arrange, try_once
+from smoothcert.classifiers import arrange, digest, load, try_once
 from smoothcert.classifiers.module import Module
 from smoothcert.classifiers.onnx import Onnx, from_network, quiet
+from smoothcert.contracts import Classifier, Noise, Stream
+from smoothcert.data import Inputs
 from smoothcert.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-    from smoothcert.contracts import Classifier
 
 KEY = "smoothcert"  # of the entry in the file's metadata
 ROWS = 64  # calibration inputs a forward pass
@@ -49,6 +49,52 @@ class Speedup:
     middle: float
     least: float
     most: float
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """A quantised network as a file, what it was made of, and how it does beside that."""
+
+    content: bytes
+    origin: str
+    comparison: QuantisedAccuracy
+    speed: Speedup
+
+
+def make(
+    model: str, calibration: Inputs, others: Inputs, noise: Noise, seed: int, most: int, threads: int | None, words: str
+) -> Quantised:
+    """Quantise a model by inputs under noise, which `words` name, and compare both on at most so many other inputs."""
+    before = as_onnx(load(model), calibration.tensor(0))
+    clean, labels = held_out(calibration, others, most)
+    origin = (
+        f"int8 quantisation of {digest(model)}, calibrated on {len(calibration)} inputs of "
+        f"{Path(calibration.name).name} ({calibration.split}, {calibration.digest[:12]}) with {words}"
+    )
+    after = quantise(before, _noisy(calibration.tensors(), noise, seed, "calibrate"), origin)
+    found = compare(before, after, _noisy(clean, noise, seed, "compare"), labels)
+    return Quantised(after.content or b"", origin, found, speedup(before, after, clean[0], threads))
+
+
+def held_out(calibration: Inputs, others: Inputs, most: int) -> tuple[Tensor, Tensor]:
+    """Inputs that were not calibrated on; by value, since a file or a plain folder has one split only."""
+    import numpy as np
+
+    seen = {values.tobytes() for values in calibration.tensors().numpy()}
+    few = np.arange(len(others))[: most + len(calibration)]
+    values = others.tensors(few)
+    fresh = [position for position in few if values[position].numpy().tobytes() not in seen][:most]
+    if not fresh:
+        raise DataError(f"{others.name} must hold inputs that were not calibrated on; got none (take a smaller --max)")
+    return values[fresh], torch.from_numpy(others.labels[fresh])
+
+
+def _noisy(clean: Tensor, noise: Noise, seed: int, purpose: str) -> Tensor:
+    """One noisy copy of each input [N, ...]."""
+    out = torch.empty(clean.shape)
+    for number, x in enumerate(clean):
+        noise.fill(out[number : number + 1], x, Stream(seed, number, purpose), 0)
+    return out
 
 
 def as_onnx(classifier: Classifier, example: Tensor) -> Onnx:

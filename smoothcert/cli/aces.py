@@ -1,4 +1,7 @@
-"""`smoothcert aces`: a certified network and an accurate one, with a selection between them."""
+"""`smoothcert aces`: a certified network and an accurate one, with a selection between them.
+
+`certify` and `select` make the draws that every threshold is computed from; `combine` makes no forward pass.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,205 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smoothcert.cli import aces_certify, aces_combine
-from smoothcert.errors import OptionError, RunError
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, print_json, wrote
+from smoothcert.cli.drawing import Drawing, draws
+from smoothcert.cli.report import LAYOUTS, parse_radii
+from smoothcert.errors import OptionError, unknown
 
 if TYPE_CHECKING:
-    from smoothcert.data import Array
-    from smoothcert.runs.run import Run
+    from smoothcert.runs.components import Parts
 
 app = typer.Typer(help="Compositional architectures: a certified network, an accurate one, a selection between them.")
 
-app.command("certify")(aces_certify.certify)
-app.command("select")(aces_certify.select)
-app.command("combine")(aces_combine.combine)
+Draws = Annotated[int, typer.Option("--n", "--N", help="Draws of each test.")]
+Look = Annotated[int, typer.Option(help="First draws of the test, which also predict: natural accuracy.")]
+Theta = Annotated[float, typer.Option(help="Threshold of the stored rows; `aces combine` gives any other.")]
+OtherCore = Annotated[Path | None, typer.Option(help="Run of the core there, as --core.")]
 
-_EVIDENCE = ("predict", "test")  # purposes of draws that did not choose what they are counted for
+
+@app.command("certify")
+@draws
+def certify(
+    drawing: Drawing,
+    certify: Annotated[str, typer.Option(help="The certified network; takes what MODEL of certify takes.")],
+    core: Annotated[str, typer.Option(help="The accurate network, called once an input, without noise.")],
+    select: Annotated[
+        str | None, typer.Option(help="A selection network; without it the certified one's entropy selects.")
+    ] = None,
+    sigma: o.Sigma = None,
+    noise: o.NoiseName = "gaussian",
+    arithmetic: o.Arithmetic = None,
+    theta: Theta = 0.3,
+    n: Draws = 100_000,
+    n0: o.N0 = 100,
+    look: Look = 10_000,
+    alpha: o.Alpha = o.ALPHA,
+    set_: o.NoiseSet = None,
+) -> None:
+    """Certify a composition: the certified network where it is selected, else the core. All thresholds from one pass.
+
+    smoothcert aces certify --certify models/a --core models/b --data cifar10 --skip 20 --sigma 0.25 --out runs/aces
+    """
+    from smoothcert.procedures.aces import AcesProcedure
+    from smoothcert.report.aces import TENTHS, lines, note, text
+    from smoothcert.runs.components import parts
+    from smoothcert.runs.start import Network, Networks
+
+    around = o.only_noise(noise, sigma, set_, "aces")
+    selecting = () if select is None else (Network("select", select, around),)
+    members = (Network("certify", certify, around), Network("core", core, None), *selecting)
+    networks = Networks("aces", members, {"theta": theta})
+    procedure, about = AcesProcedure(theta, n0, n, alpha, look), f"two tests at {alpha / 2:g} each"
+    drawing.run(networks, around, procedure, arithmetic, "aces", about)
+    found = parts(drawing.out, None)
+    typer.echo(text(lines(found.at(TENTHS))))
+    typer.echo(note(found))
+    next_ = f"smoothcert aces combine --certify {drawing.out} --plots pictures"
+    typer.echo(f"kept in {drawing.out}, rows at theta {theta:g}; next: {next_}")
+
+
+@app.command("select")
+@draws
+def select(
+    drawing: Drawing,
+    model: o.Model,
+    sigma: o.Sigma = None,
+    noise: o.NoiseName = "gaussian",
+    arithmetic: o.Arithmetic = None,
+    theta: Theta = 0.5,
+    n: Draws = 100_000,
+    n0: o.N0 = 100,
+    look: Look = 10_000,
+    alpha: o.Alpha = o.ALPHA,
+    set_: o.NoiseSet = None,
+) -> None:
+    """Draw a selection network alone, to be combined with any certified network and core afterwards.
+
+    smoothcert aces select models/a-select --data cifar10 --skip 20 --sigma 0.25 --out runs/a-select
+    """
+    from smoothcert.procedures.select import Select
+    from smoothcert.runs.store import read
+
+    around = o.only_noise(noise, sigma, set_, "select")
+    procedure = Select(theta, n0, n, alpha, look)
+    drawing.run(model, around, procedure, arithmetic, "select", f"a test at {alpha / 2:g}")
+    rows = read(drawing.out).rows
+    chosen, left = (sum(row.predicted == label for row in rows) for label in (1, 0))
+    typer.echo(
+        f"at theta {theta:g}, of {len(rows)} inputs: {chosen} selected, {left} left to the core, "
+        f"{len(rows) - chosen - left} uncertain"
+    )
+    typer.echo(f"kept in {drawing.out}; next: smoothcert aces combine --certify RUN --core RUN --select {drawing.out}")
+
+
+@app.command("combine")
+def combine(
+    certify: Annotated[Path, typer.Option(help="Run of the certified network, or the prefix of published logs.")],
+    core: Annotated[
+        Path | None, typer.Option(help="Run of the core, or a table of idx and predict; default: that of --certify.")
+    ] = None,
+    select: Annotated[
+        str | None, typer.Option(help="Run that selects, or entropy; default: as --certify was made.")
+    ] = None,
+    theta: Annotated[str | None, typer.Option(help="Thresholds, as in 0.1,0.3, or all.  [default: tenths]")] = None,
+    theta_for: Annotated[
+        str | None, typer.Option(help="Find it on hold-out inputs: natural-accuracy=0.9 or acr=0.4.")
+    ] = None,
+    holdout: Annotated[Path | None, typer.Option(help="Run of the certified network on other inputs.")] = None,
+    holdout_core: OtherCore = None,
+    holdout_select: Annotated[str | None, typer.Option(help="What selects there, as --select.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Another alpha than that of --certify.")] = None,
+    radii: o.ReportRadii = None,
+    as_json: Json = False,
+    tables: Annotated[str, typer.Option(help="Layout of the table: text, md or latex.")] = "text",
+    plots: Annotated[Path | None, typer.Option(help="Folder to write pictures into, as SVG and PNG.")] = None,
+    baseline: Annotated[
+        list[Path] | None, typer.Option(help="Run of a single smoothed network, for the pictures; may be repeated.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="Write the rows at the one theta, as a Cohen-style log.")] = None,
+) -> None:
+    """Combine stored component runs into a composition at any threshold.
+
+    smoothcert aces combine --certify runs/aces --theta all --plots pictures
+    smoothcert aces combine --certify runs/a --core runs/accurate --select runs/a-select --theta 0.5
+    """
+    if tables not in LAYOUTS:
+        raise unknown("--tables", tables, LAYOUTS)
+    wanted = None if radii is None else parse_radii(radii)
+    if alpha is not None:
+        from smoothcert.bounds import check_alpha
+
+        check_alpha(alpha, "a combination")
+    from smoothcert.report import aces, aces_frontier
+    from smoothcert.report.aces_plots import save_all
+    from smoothcert.runs.components import as_run, parts, single
+    from smoothcert.runs.exchange import open_run, write_cohen
+
+    found = parts(certify, core, select, alpha)
+    thetas = _thetas(theta, found)
+    if theta_for is not None:
+        if theta is not None:
+            raise OptionError("--theta and --theta-for must not be given together; got both")
+        if holdout is None:
+            raise OptionError("--theta-for needs --holdout, a run on inputs that are not those of --certify")
+        thetas = [_chosen(theta_for, found, parts(holdout, holdout_core, holdout_select, alpha))]
+    if log is not None and len(thetas) != 1:
+        raise OptionError(f"--log needs one theta; got {len(thetas)}")
+    _print(found, thetas, wanted, as_json, tables)
+    if log is not None:
+        write_cohen(as_run(found, thetas[0], log.name), log, full=True)
+        wrote(log)
+    singles = [single(open_run(place)) for place in baseline or []]
+    if singles and tables == "text" and not as_json:
+        every = aces.lines(found.at(found.thetas), [0.0])
+        typer.echo(f"\n{aces_frontier.verdict(every, [aces_frontier.point(one) for one in singles])}")
+    if plots is not None:
+        known = wanted or aces.default_radii(found.at(found.thetas))
+        wrote(*save_all(plots, found, known[len(known) // 2], singles))
+
+
+def _thetas(text: str | None, found: Parts) -> list[float]:
+    """The thresholds that are asked for."""
+    from smoothcert.report.aces import TENTHS
+
+    if text not in (None, "all"):
+        return o.numbers(str(text), float, "--theta must be all, or numbers with commas between")
+    tenths = [theta for theta in TENTHS if any(abs(found.thetas - theta) < 1e-9)] if text is None else []
+    return tenths or [float(theta) for theta in found.thetas]
+
+
+def _chosen(demand: str, found: Parts, other: Parts) -> float:
+    """The threshold for a demand, found on hold-out inputs only; says so."""
+    from smoothcert.report.aces import theta_for
+    from smoothcert.report.tables import decimal, percent
+
+    found.refuse_holdout(other)
+    theta, line = theta_for(other, demand)
+    typer.echo(
+        f"theta {theta:g} was found for {demand} on {line.natural.of} hold-out inputs ({other.name}), where it has "
+        f"natural accuracy {percent(line.natural)} % and ACR {decimal(line.acr)}; on the inputs of {found.name}:",
+        err=True,
+    )
+    return theta
+
+
+def _print(found: Parts, thetas: list[float], radii: list[float] | None, as_json: bool, layout: str) -> None:
+    from smoothcert.report import aces
+
+    table = aces.lines(found.at(thetas), radii)
+    if as_json:
+        print_json(aces.as_json(table))
+        return
+    typer.echo({"text": aces.text, "md": aces.markdown, "latex": aces.latex}[layout](table))
+    if layout == "text" and (note := aces.note(found)):
+        typer.echo(f"\n{note}")
 
 
 @app.command("labels")
 def labels(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A predict or certify run over the training split.")],
-    out: Annotated[Path, typer.Option(help="The .npz file to write, for `smoothcert train --labels`.")],
+    out: o.Labels,
     eta: Annotated[float, typer.Option(help="Label 1 where the share of right answers is above this.")] = 0.5,
 ) -> None:
     """Label training inputs by whether the network of a run is right about them under noise.
@@ -35,44 +217,16 @@ def labels(
     smoothcert aces labels runs/a-train --eta 0.5 --out labels.npz
     smoothcert train --data cifar10 --arch resnet20 --sigma 0.25 --labels labels.npz --out models/a-select
     """
-    if out.suffix != ".npz":
-        raise OptionError(f"--out must be a file name that ends in .npz; got '{out}'")
+    o.check_file(out, ".npz", there=False)
+    from smoothcert.runs.labels import right_votes
     from smoothcert.runs.store import read
-
-    record = read(run)
-    indices, right, draws = _votes(record, run)
-
     from smoothcert.training.selection import selection_labels, write_labels
 
+    record = read(run)
+    spec, (indices, right, draws) = record.asked, right_votes(record)
     found = selection_labels(right, draws, eta)
-    question = record.settings["question"]
-    write_labels(
-        out, indices, found, eta=eta, draws=draws, model=question["model_digest"], data=question["data_digest"]
-    )
+    write_labels(out, indices, found, eta=eta, draws=draws, model=spec.model_digest, data=spec.data_digest)
     rows, chosen = len(found), int(found.sum())
     unfinished = f" of {record.inputs:,}: the run is unfinished" if record.inputs and rows < record.inputs else ""
     typer.echo(f"{out}: {rows:,} inputs{unfinished}; label 1 (more than {eta:g} of {draws:,} draws right): {chosen:,}")
     typer.echo(f"a network that learns nothing would be right about {max(chosen, rows - chosen) / rows:.1%} of them")
-
-
-def _votes(record: Run, run: Path) -> tuple[Array, Array, int]:
-    """Indices [N], votes for each input's own class [N], and the draws behind them."""
-    import numpy as np
-
-    if not record.rows:
-        raise RunError(f"run {run} must hold at least one finished input; got none")
-    split = record.settings["question"]["split"]
-    if split != "train":
-        raise RunError(f"run {run} must be over the training inputs (--split train); got split '{split}'")
-    evidence = [[answer for answer in row.answers if answer.purpose in _EVIDENCE] for row in record.rows]
-    draws = sorted({sum(answer.draws for answer in answers) for answers in evidence})
-    if len(draws) > 1:
-        raise RunError(
-            f"run {run} must have equally many draws for every input, as predict and certify without a radius "
-            f"have; got {draws[0]:,} to {draws[-1]:,}"
-        )
-    right = [
-        sum(answer.counts[0][row.label] for answer in answers)
-        for row, answers in zip(record.rows, evidence, strict=True)
-    ]
-    return np.array([row.index for row in record.rows]), np.array(right), draws[0]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothcert.cli import _json
-from smoothcert.cli import _options as o
-from smoothcert.cli import _parts as p
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, bar, print_json
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    run: o.RunFolder,
     inputs: Annotated[int, typer.Option(help="Certificates to attack and to test again; -1: all.")] = 100,
     n: Annotated[int, typer.Option("--n", "--N", help="Fresh draws that test a certificate again.")] = 1000,
     radii: Annotated[str | None, typer.Option(help="r1,r2,…: also the accuracy under attack at these radii.")] = None,
@@ -26,29 +25,29 @@ def command(
     redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds.")] = 3,
     error: Annotated[float, typer.Option(help="Probability that an honest run is accused.")] = 0.001,
     seed: Annotated[int, typer.Option(help="Chooses inputs, directions and fresh noise.")] = 0,
-    model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
-    data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
+    model: o.ModelNow = None,
+    data: o.DataNow = None,
+    memory: o.MemoryNow = None,
     threads: o.Threads = None,
-    as_json: _json.Option = False,
+    as_json: Json = False,
 ) -> None:
     """Try to prove a run wrong: attack inside its radii, test again, look at noise, scores and counts. Exit 1 if it is.
 
     smoothcert audit runs/a
     smoothcert audit runs/a --radii 0.25,0.5 --draws 128
     """
-    from smoothcert.audit import AuditPlan, Places, audit
-    from smoothcert.cli._progress import bar
+    from smoothcert.audit import AuditPlan, audit
     from smoothcert.runs.store import read
+    from smoothcert.runs.verify import Places
 
-    asked = p.parse_radii(None, radii)
+    asked = o.parse_radii(None, radii)
     if any(not 0 < radius < float("inf") for radius in asked):
         raise OptionError(f"--radii must be positive numbers; got '{radii}'")
     plan = AuditPlan(inputs, n, asked, draws, steps, redraw, error, seed, threads)
     with bar(f"audit {run.name}", "trials") as update:
         report = audit(read(run), plan, Places(model, data, memory), update)
     if as_json:
-        _json.say(_answer(run, report))
+        print_json(_answer(run, report))
     else:
         typer.echo(_as_text(report))
     if report.violations:

@@ -1,19 +1,17 @@
-"""`smoothcert compare`: what one run has more than another, on the same inputs, with intervals."""
+"""`smoothcert compare`: one run held against another; `smoothcert history`: what each version of a model reached."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from smoothcert.cli import _json
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, print_json, remark, wrote
 from smoothcert.cli.report import LAYOUTS, open_named, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
-
-if TYPE_CHECKING:
-    from smoothcert.report.compare import Compared
 
 NAMED = ("acr", "accuracy")  # figures that --fail-below takes besides radii
 
@@ -21,36 +19,44 @@ NAMED = ("acr", "accuracy")  # figures that --fail-below takes besides radii
 def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="Run or Cohen-style log that is the measure.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Run or log that is held against it.")],
-    radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
+    radii: o.ReportRadii = None,
     fail_below: Annotated[
         str | None, typer.Option(help="Exit 1 where B − A is below, as in acr=-0.01,0.5=-0.02.")
     ] = None,
-    as_json: _json.Option = False,
-    tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
+    as_json: Json = False,
+    tables: o.Tables = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in old,new.")] = None,
 ) -> None:
     """Hold run B against run A, input by input. Runs on other inputs, or asked something else, are refused.
 
     smoothcert compare runs/old runs/new --fail-below acr=-0.01,0.5=-0.02
     """
+    _check_layout(as_json, tables)
+    limits = {} if fail_below is None else parse_limits(fail_below)
+    chosen = None if radii is None else parse_radii(radii)
+    runs = open_named([first, second], names)
+
+    from smoothcert.report import _compare_words as words
+    from smoothcert.report.compare import compare, too_low
+    from smoothcert.report.metrics import default_radii
+
+    asked = {float(name) for name in limits if name not in NAMED}
+    found = compare(runs[0], runs[1], sorted({*(default_radii(runs) if chosen is None else chosen), *asked}))
+    failed = too_low(found, limits)
+    if as_json:
+        print_json({**words.as_json(found), "failed": failed})
+    else:
+        print_table(words.table(found), tables or "text")
+    if failed:
+        remark(f"{found.after.name} is below {found.before.name}: {'; '.join(failed)}")
+        raise typer.Exit(1)
+
+
+def _check_layout(as_json: bool, tables: str | None) -> None:
     if as_json and tables is not None:
         raise OptionError("--json and --tables must not be given together; got both")
     if tables not in (None, *LAYOUTS):
         raise unknown("--tables", str(tables), LAYOUTS)
-    limits = {} if fail_below is None else parse_limits(fail_below)
-    chosen = None if radii is None else parse_radii(radii)
-    records = open_named([first, second], names)
-
-    from smoothcert.report.compare import compare, too_low
-    from smoothcert.report.metrics import default_radii
-
-    wanted = {*(default_radii(records) if chosen is None else chosen), *map(float, _radii(limits))}
-    found = compare(records[0], records[1], sorted(wanted))
-    failed = too_low(found, limits)
-    _print(found, as_json, tables or "text", failed)
-    if failed:
-        typer.echo(f"smoothcert: {found.after.name} is below {found.before.name}: {'; '.join(failed)}", err=True)
-        raise typer.Exit(1)
 
 
 def parse_limits(text: str) -> dict[str, float]:
@@ -75,14 +81,31 @@ def parse_limits(text: str) -> dict[str, float]:
     return limits
 
 
-def _radii(limits: dict[str, float]) -> list[str]:
-    return [name for name in limits if name not in NAMED]
+def history(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with runs somewhere below it.")],
+    radii: o.ReportRadii = None,
+    as_json: Json = False,
+    tables: o.Tables = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw it, as SVG and PNG.")] = None,
+) -> None:
+    """The figures of every version of a model, in time order: runs that were asked the same stand together.
 
+    smoothcert history runs --plot history.svg
+    """
+    _check_layout(as_json, tables)
+    chosen = None if radii is None else parse_radii(radii)
 
-def _print(found: Compared, as_json: bool, layout: str, failed: list[str]) -> None:
-    from smoothcert.report import _compare_words
+    from smoothcert.report import history, history_plots, plots
 
+    lines, notes = history.history(folder, chosen)
+    for note in notes:
+        remark(note)
+    if plot is not None:
+        wrote(*plots.save(history_plots.figure(lines), plot))
     if as_json:
-        _json.say({**_compare_words.as_json(found), "failed": failed})
-    else:
-        print_table(_compare_words.table(found), layout)
+        print_json([history.as_json(line) for line in lines])
+        return
+    comment = "% " if tables == "latex" else ""
+    for number, line in enumerate(lines):
+        typer.echo(f"{'' if number == 0 else chr(10)}{comment}{line.words}" + ("\n" if tables == "md" else ""))
+        print_table(history.table(line), tables or "text")

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from smoothcert.cli import _json
-from smoothcert.cli._console import console
+from smoothcert import catalog
+from smoothcert.cli.console import Json, console, print_json
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -17,8 +17,6 @@ _PATIENCE = 2.0  # seconds before a download shows its progress
 @app.command("get")
 def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert data list` names it.")]) -> None:
     """Fetch a data set, verify it by checksum and cache it (SMOOTHCERT_DATA says where)."""
-    from smoothcert import catalog
-
     part = catalog.build("data", name)
     if part.embedded:
         typer.echo(f"{name} is embedded; there is nothing to fetch")
@@ -29,15 +27,13 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert d
 
 
 @app.command("list")
-def list_(as_json: _json.Option = False) -> None:
+def list_(as_json: Json = False) -> None:
     """Show the data sets by name, with their sizes, shapes, and where they are cached."""
     from rich.table import Column, Table
 
-    from smoothcert import catalog
-
     parts = {name: catalog.build("data", name) for name in catalog.names("data")}
     if as_json:
-        _json.say([_facts(name, part) for name, part in parts.items()])
+        print_json([_facts(name, part) for name, part in parts.items()])
         return
     table = Table("name", "train", "test", "shape", "classes", Column("cached", overflow="fold"))
     for name, part in parts.items():

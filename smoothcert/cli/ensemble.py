@@ -1,4 +1,6 @@
-"""`smoothcert ensemble`: several models as one, written as a small folder that loads like a model."""
+"""`smoothcert ensemble`: several models as one, or what more of them will bring; `smoothcert denoise`: a classifier
+behind denoisers. What is made is a small folder that loads like a model.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from smoothcert.cli import _options as o
-from smoothcert.cli import _parts as p
-from smoothcert.cli import forecast
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, console, counting, print_json, remark
 from smoothcert.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
-    from smoothcert.contracts import Classifier
     from smoothcert.data import Subset
+    from smoothcert.ensembles.forecast import ForecastResult
     from smoothcert.ensembles.holdout import HoldoutInputs
-    from smoothcert.ensembles.spec import EnsembleChoice, EnsembleSpec
+    from smoothcert.ensembles.making import MadeEnsemble
+    from smoothcert.ensembles.spec import EnsembleSpec
 
 
 class Group(TyperGroup):
@@ -67,39 +69,31 @@ def make(
 
     smoothcert ensemble models/a models/b models/c --consensus 2 --data cifar10 --sigma 0.25 --out models/abc
     """
-    from smoothcert.classifiers import composite, load
+    from smoothcert.ensembles.making import make_ensemble
     from smoothcert.ensembles.spec import EnsembleSpec
 
     # Everything that can be refused is refused before anything is loaded or written.
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
     numbers, kind = _numbers(weights), vote or ("soft" if weights is None else "weighted")
-    own, rest = p.settings_of("noise", noise, set_) if data is not None else ([], set_)
-    spec = EnsembleSpec(len(members), kind, numbers, consensus, exit_at, p.named(rest))
-    composite.refuse_strangers(out, "ensemble")
+    own, rest = o.settings_of("noise", noise, set_) if data is not None else ([], set_)
+    spec = EnsembleSpec(len(members), kind, numbers, consensus, exit_at, o.named(rest))
     subset = o.subset(data, split, skip, max, range, image_size, start) if data is not None else None
     holdout = _holdout(subset, (noise, sigma, own), seed, spec)
-    loaded = [load(member) for member in members]
-    facts = composite.facts(members)
-    fast = _met(loaded, members, holdout, threads)
-    choice = _choose(spec, loaded, fast, holdout)
-    composed = composite.compose([fast[number] for number in choice.order], choice.vote, spec.cascade)
-    kept = _kept(holdout, choice, composed, members)
-    parts = tuple(composite.described(out, members[number]) for number in choice.order)
-    made = composite.Composite("ensemble", parts, choice.vote, spec.cascade, {}, choice.reason, facts, kept)
-    composite.write(out, made)
-    if left := [member for number, member in enumerate(members) if number not in choice.order]:
+    with counting("ensemble", "evaluations", spec.work(len(holdout.inputs)) if holdout is not None else 0) as advance:
+        made = make_ensemble(out, members, spec, holdout and holdout._replace(advance=advance), threads)
+    if holdout is not None:
+        _say_holdout(holdout, made, members)
+    order = made.choice.order
+    if left := [member for number, member in enumerate(members) if number not in order]:
         typer.echo(f"left out, with weight 0: {', '.join(left)}")
-    typer.echo(f"{out}: {_words(choice.vote, spec.cascade, len(parts))}; order: {choice.reason}")
-
-
-app.command("forecast")(forecast.command)
+    typer.echo(f"{out}: {_words(made.choice.vote, spec.cascade, len(order))}; order: {made.choice.reason}")
 
 
 def _numbers(weights: str | None) -> Any:
     """`0.2,0.8` as numbers; a name as it is."""
     if weights is None or weights[:1].isalpha():
         return weights
-    value = p.parse_value(weights)
+    value = o.parse_value(weights)
     return value if isinstance(value, list) else [value]
 
 
@@ -117,68 +111,27 @@ def _holdout(
         raise OptionError("--data and --sigma of an ensemble must be given together; got one of them")
     if subset is None:
         return None
-    noise = p.only_noise(name, sigma, settings, "ensemble")
+    noise = o.only_noise(name, sigma, settings, "ensemble")
     return HoldoutInputs(subset.load(), noise, check_seed(seed))
 
 
-def _met(
-    loaded: list[Classifier], names: list[str], holdout: HoldoutInputs | None, threads: int | None
-) -> tuple[Classifier, ...]:
-    """The members made fast for the hold-out inputs, and found to go together."""
-    from smoothcert.classifiers import ready
-    from smoothcert.ensembles.soft_vote import SoftVote
-    from smoothcert.ensembles.spec import refuse_unlike
-
-    if holdout is None:
-        return tuple(loaded)
-    example = holdout.inputs.tensor(0)
-    refuse_unlike(loaded, names, example)
-    together: Any = ready(SoftVote(tuple(loaded)), example, threads=threads).classifier
-    members: tuple[Classifier, ...] = together.members
-    return members
-
-
-def _choose(
-    spec: EnsembleSpec, loaded: list[Classifier], fast: tuple[Classifier, ...], holdout: HoldoutInputs | None
-) -> EnsembleChoice:
-    """Weights and order, under a progress bar."""
-    from smoothcert.cli._progress import bar
-
-    total = spec.work(len(holdout.inputs)) if holdout is not None else 0
-    with bar("ensemble", "evaluations") as update:
-        done = 0
-
-        def advance(rows: int) -> None:
-            nonlocal done
-            done += rows
-            update(done, total)
-
-        return spec.choose(loaded, fast, holdout and holdout._replace(advance=advance))
-
-
-def _kept(
-    holdout: HoldoutInputs | None, choice: EnsembleChoice, composed: Any, names: list[str]
-) -> dict[str, Any] | None:
-    """What the folder remembers of the hold-out inputs, and what the user is told of them."""
-    if holdout is None or choice.accuracy is None:
-        return None
-    (together,) = holdout.accuracy([composed])
-    inputs, tally = holdout.inputs, composed.tally
+def _say_holdout(holdout: HoldoutInputs, made: MadeEnsemble, names: list[str]) -> None:
+    """What hold-out inputs say of the members, and of all together."""
+    choice, inputs = made.choice, holdout.inputs
     typer.echo(
-        f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {p.say_noise(holdout.noise)}; "
+        f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {o.say_noise(holdout.noise)}; "
         "these are not for certification"
     )
     weights = choice.vote.get("weights", [])
     for place, number in enumerate(choice.order):
         weight = f"  weight {weights[place]:.4f}" if weights else ""
-        typer.echo(f"  accuracy {choice.accuracy[number]:.3f}{weight}  {names[number]}")
-    asked = f"{tally.asked / tally.rows:.2f} of {len(choice.order)} members asked a draw"
-    typer.echo(f"  accuracy {together:.3f}  together; {asked}")
+        typer.echo(f"  accuracy {(choice.accuracy or ())[number]:.3f}{weight}  {names[number]}")
+    typer.echo(
+        f"  accuracy {made.accuracy:.3f}  together; {made.asked:.2f} of {len(choice.order)} members asked a draw"
+    )
     for name, value in choice.report.items():
         typer.echo(f"  {name} {value:.6g}")
     _say_kin(choice.report, names)
-    accuracy = [choice.accuracy[number] for number in choice.order]
-    return {**holdout.record(), "accuracy": accuracy, "ensemble_accuracy": together, "report": dict(choice.report)}
 
 
 def _say_kin(report: Mapping[str, float], names: list[str]) -> None:
@@ -217,3 +170,108 @@ def _words(vote: Part, cascade: Part | None, members: int) -> str:
 
 def _short(value: Any) -> str:
     return " ".join(f"{number:.4f}" for number in value) if isinstance(value, list) else str(value)
+
+
+@app.command("forecast")
+def forecast(
+    members: Annotated[list[str], typer.Argument(help="Models alike but for their seeds; three or more tell most.")],
+    data: o.Data,
+    sigma: o.Sigma = None,
+    noise: o.NoiseName = "gaussian",
+    sizes: Annotated[str, typer.Option(help="Numbers of members to forecast.")] = "1,3,5,10,50",
+    fit: Annotated[int | None, typer.Option(help="Fit to the first so many members; the others are a check.")] = None,
+    draws: Annotated[int, typer.Option(help="Noisy copies of each input.")] = 200,
+    n: Annotated[int, typer.Option("--n", "--N", help="Draws an input of the certification to come.")] = 100_000,
+    alpha: o.Alpha = 0.001,
+    radii: Annotated[
+        str | None, typer.Option(help="Radii to tell of; default: 0, sigma, 2 sigma, 3 sigma; l1: to 3/4 lam.")
+    ] = None,
+    clean: Annotated[str, typer.Option(help="Clean part of a member: its mean under noise, or at the point.")] = "mean",
+    skip: o.Skip = 1,
+    max: o.Max = -1,
+    start: o.Start = 0,
+    split: o.Split = "test",
+    seed: o.Seed = 0,
+    range: o.Range = None,
+    image_size: o.ImageSize = None,
+    engine: o.Engine = "auto",
+    threads: o.Threads = None,
+    as_json: Json = False,
+    out: Annotated[Path | None, typer.Option(help="Pictures: OUT and OUT-fit, each as .svg and .png.")] = None,
+    set_: o.NoiseSet = None,
+) -> None:
+    """Forecast the radii of ensembles of other sizes from a few members, by the variance of their scores.
+
+    smoothcert ensemble forecast models/a models/b models/c --data cifar10 --skip 20 --start 1 --sigma 0.25
+    """
+    from smoothcert.ensembles.forecast import Forecast
+    from smoothcert.ensembles.variance import member_alone, sample, work
+
+    numbers = tuple(sorted(set(o.numbers(sizes, int, "--sizes must be whole numbers with commas between"))))
+    asked = Forecast(numbers, n, alpha, o.parse_radii(None, radii) or None, clean, fit, seed)
+    asked.check_members(len(members))
+    chosen = o.only_noise(noise, sigma, set_, "forecast")
+    if out is not None:
+        o.check_file(out, ".svg", ".png")
+    inputs = o.subset(data, split, skip, max, range, image_size, start).load()
+    ready = [member_alone(spec, inputs, engine, threads, remark) for spec in members]
+    with counting("forecast", "member evaluations", work(len(members), len(inputs), draws)) as advance:
+        drawn = sample(ready, HoldoutInputs(inputs, chosen, seed, advance), draws)
+    found = asked.result(drawn, chosen)
+    if out is not None:
+        _draw(found, out)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        console(120).print(found.text())
+
+
+def _draw(found: ForecastResult, out: Path) -> None:
+    from smoothcert.report.forecast_plots import fit_figure, size_figure
+    from smoothcert.report.plots import save
+
+    outlooks, measured = found.outlooks, found.measured
+    radii = list(outlooks[0].check.certified)
+    figure = size_figure(
+        [outlook.size for outlook in outlooks],
+        {
+            found.asked.n: [outlook.certify.acr for outlook in outlooks],
+            found.draws: [outlook.check.acr for outlook in outlooks],
+        },
+        {f"radius {radius:g}": [outlook.check.certified[radius] for outlook in outlooks] for radius in radii},
+        found.draws,
+        [entry.size for entry in measured],
+        [entry.check.acr for entry in measured],
+        {f"radius {radius:g}": [entry.check.certified[radius] for entry in measured] for radius in radii},
+    )
+    save(figure, out)
+    held, seen = measured[-1], found.fit
+    told = next(outlook for outlook in outlooks if outlook.size == held.size)
+    figure = fit_figure(
+        seen.noise, seen.clean, seen.members, (seen.modelled, seen.observed), (told.p, held.p), held.size
+    )
+    save(figure, out.with_name(f"{out.stem}-fit{out.suffix}"))
+
+
+def denoise(
+    model: o.Model,
+    denoisers: Annotated[
+        list[str],
+        typer.Option("--with", metavar="DENOISER", help="A network that gives back images; again: an ensemble."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
+    vote: Annotated[
+        str | None, typer.Option(help="Of several denoisers: soft (default), softmax, hard, max_margin.")
+    ] = None,
+) -> None:
+    """Put a denoiser before a classifier: a folder that every command takes as MODEL. Nothing is trained here.
+
+    smoothcert train --arch dncnn17 --objective denoise --data cifar10 --sigma 0.25 --out models/d
+    smoothcert denoise clean.safetensors --with models/d --out models/clean-d
+    """
+    from smoothcert.ensembles.making import make_denoised
+
+    made, checked = make_denoised(out, model, denoisers, vote)
+    behind = denoisers[0] if made.vote is None else f"{made.vote['name']} of {len(denoisers)} denoisers"
+    unchecked = "" if checked else " (no part says its inputs' shape: whether they fit is seen when used)"
+    typer.echo(f"{out}: {model} behind {behind}{unchecked}")

@@ -1,13 +1,18 @@
-"""`smoothcert export`: a run in the format of another tool."""
+"""`smoothcert export`: a run in another tool's format; `smoothcert export-onnx`: a model as one ONNX file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from smoothcert.cli import options as o
+from smoothcert.cli.console import wrote
 from smoothcert.errors import OptionError, RunError, unknown
+
+if TYPE_CHECKING:
+    from smoothcert.runs.run import Run
 
 COHEN = ("cohen", "tsv")
 FORMATS = (*COHEN, "csv", "parquet", "tensorboard", "hf")
@@ -39,28 +44,59 @@ def command(
     record = open_run(run)
     if not record.rows:
         raise RunError(f"run {run} must hold at least one finished input; got none")
-    written = out
-    if to in COHEN:
-        from smoothcert.runs.exchange import write_cohen
-
-        write_cohen(record, out, full)
-    elif to == "csv":
-        from smoothcert.runs.sheets import write_csv
-
-        write_csv(record, out)
-    elif to == "parquet":
-        from smoothcert.runs.sheets import write_parquet
-
-        write_parquet(record, out)
-    elif to == "tensorboard":
-        from smoothcert.report.scalars import write_scalars
-
-        written = write_scalars(record, out)
-    else:
-        from smoothcert.files import write_whole
-        from smoothcert.report.model_index import block
-
-        write_whole(out, block(record).encode())
     rows = len(record.rows)
     unfinished = f" of {record.inputs}: the run is unfinished" if record.inputs and rows < record.inputs else ""
-    typer.echo(f"smoothcert: wrote {written} ({rows} inputs{unfinished})", err=True)
+    wrote(f"{_write(record, out, to, full)} ({rows} inputs{unfinished})")
+
+
+def _write(run: Run, out: Path, to: str, full: bool) -> Path:
+    """In this format; where it went."""
+    from smoothcert.files import write_whole
+    from smoothcert.report import model_index, scalars
+    from smoothcert.runs import exchange, sheets
+
+    if to in COHEN:
+        exchange.write_cohen(run, out, full)
+    elif to == "csv":
+        sheets.write_csv(run, out)
+    elif to == "parquet":
+        sheets.write_parquet(run, out)
+    elif to == "tensorboard":
+        return scalars.write_scalars(run, out)
+    else:
+        write_whole(out, model_index.block(run).encode())
+    return out
+
+
+def export_onnx(
+    model: o.Model,
+    out: o.OnnxOut,
+    data: Annotated[str | None, typer.Option(help="Data whose inputs it takes; or --shape.")] = None,
+    shape: Annotated[str | None, typer.Option(help="Shape of an input, as in 3,32,32; or --data.")] = None,
+    image_size: o.ImageSize = None,
+    range: o.Range = None,
+) -> None:
+    """Write a network, an ensemble that always asks all of its members, or a denoised classifier as one ONNX graph.
+
+    smoothcert export-onnx models/abc --data cifar10 --out abc.onnx
+    """
+    import torch
+
+    from smoothcert.classifiers import load, try_once
+    from smoothcert.classifiers.onnx import from_network
+    from smoothcert.ensembles import as_network
+    from smoothcert.files import write_whole
+
+    o.check_file(out, ".onnx")
+    if (data is None) == (shape is None):
+        raise OptionError(f"give one of --data and --shape; got {'both' if data else 'neither'}")
+    if data is not None:
+        example = o.subset(data, "test", 1, 1, range, image_size).load().tensor(0)
+    else:
+        example = torch.full(o.parse_shape(shape or ""), 0.5)
+    loaded = load(model)
+    network = as_network(loaded)
+    try_once(loaded, example)
+    content = from_network(network, example).content or b""
+    write_whole(out, content)
+    typer.echo(f"{out}: {len(content):,} bytes, inputs [batch, {', '.join(map(str, example.shape))}] in [0,1] → scores")

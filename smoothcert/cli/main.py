@@ -13,6 +13,7 @@ import io
 import os
 import signal
 import sys
+import time
 from typing import Annotated, Any
 
 import typer
@@ -20,15 +21,18 @@ import typer
 from smoothcert import __version__
 from smoothcert.errors import SmoothcertError
 
-# In the order a newcomer meets them. A command is a file of this folder: `command` is its function, `app` its group.
+# In the order a newcomer meets them. A command is a file of this folder, or a function beside another command; the
+# function of a file is `command`, and its group, where it has several, is `app`.
 COMMANDS = (
-    "demo", "data", "zoo", "train", "ensemble", "denoise", "plan", "certify", "predict", "memory", "verify", "audit",
-    "report", "compare", "history", "certificate", "export", "export-onnx",
+    "demo", "data", "zoo", "train", "ensemble", "ensemble:denoise", "plan", "certify", "certify:predict", "memory",
+    "verify", "audit", "report", "compare", "compare:history", "verify:certificate", "export", "export:export-onnx",
     "quantise", "aces", "route",
 )  # fmt: skip
 
 INTERRUPTED = 130
 QUIET = ("--quiet", "-q")
+PATIENCE = 1.0  # seconds after an interruption in which another one is taken for the same
+_interrupted: list[float] = []  # when
 
 STORY = """\
 smoothcert: classifiers that are provably robust, by randomized smoothing; inputs and sigma are on the scale [0,1]
@@ -66,12 +70,13 @@ def _top(
         raise typer.Exit()
 
 
-for _name in COMMANDS:
-    _module = importlib.import_module(f"smoothcert.cli.{_name.replace('-', '_')}")
-    if hasattr(_module, "app"):
-        app.add_typer(_module.app, name=_name)
+for _place in COMMANDS:
+    _file, _, _name = _place.partition(":")
+    _module = importlib.import_module(f"smoothcert.cli.{_file}")
+    if not _name and hasattr(_module, "app"):
+        app.add_typer(_module.app, name=_file)
     else:
-        app.command(_name)(_module.command)
+        app.command(_name or _file)(getattr(_module, _name.replace("-", "_") or "command"))
 
 
 def _keep_examples(group: typer.Typer) -> None:
@@ -92,7 +97,8 @@ def main() -> None:
     # Threads that spin while they wait take the cores from those that work: ruinous as soon as a core is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
         _say("smoothcert: interrupted; what was finished is kept, and the same command continues it")
@@ -148,7 +154,19 @@ def _say(line: str) -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
+    """The first signal ends the work in order; a second one at the same moment adds nothing, a later one ends at once.
+
+    What is on the disk is whole at any moment.
+    """
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _interrupt_again)
+    _interrupted.append(time.monotonic())
     raise KeyboardInterrupt
+
+
+def _interrupt_again(number: int, frame: object) -> None:
+    if time.monotonic() - _interrupted[0] > PATIENCE:
+        os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from smoothcert.cli import _json
-from smoothcert.cli import _options as o
-from smoothcert.cli._console import console
-from smoothcert.errors import OptionError
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, print_grid, print_json, problems
 
 app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it.")
 
@@ -22,8 +19,8 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The memory.")]
 def create(
     file: File,
     model: o.Model,
-    shape: Annotated[str, typer.Option(help="Of one input, channels first, as in 3,32,32.")],
-    norm: Annotated[str, typer.Option(help="That radii are measured in: l2, or l1.")] = "l2",
+    shape: o.Shape,
+    norm: Annotated[str, typer.Option(help="Norm of its radii: l2 or l1.")] = "l2",
 ) -> None:
     """Make an empty memory for one classifier, norm and shape of inputs; smoothcert certify --memory FILE fills it.
 
@@ -32,17 +29,14 @@ def create(
     from smoothcert.classifiers import digest, load
     from smoothcert.memory import Memory
 
-    try:
-        sizes = tuple(int(size) for size in shape.split(","))
-    except ValueError as error:
-        raise OptionError(f"--shape must be whole numbers with commas between, as in 3,32,32; got '{shape}'") from error
+    sizes = o.parse_shape(shape)
     load(model)  # a memory for what is no classifier would be refused by everybody
     Memory.create(file, digest(model).hex, cast(Any, norm), sizes).close()  # what is no norm is refused there
     typer.echo(f"{file} is an empty memory for {model}, {norm}, inputs {sizes}")
 
 
 @app.command("stats")
-def stats(file: File, as_json: _json.Option = False) -> None:
+def stats(file: File, as_json: Json = False) -> None:
     """Whose a memory is, and its regions by label: how many, how many made room for others, their radii."""
     from smoothcert.memory import Memory
 
@@ -52,8 +46,7 @@ def stats(file: File, as_json: _json.Option = False) -> None:
     if as_json:
         labels = [label._asdict() for label in found.labels]
         owner = {"classifier": found.owner.classifier, "norm": found.owner.norm, "shape": list(found.owner.shape)}
-        about = {"identity": identity, **owner, "regions": found.regions, "bytes": found.size, "labels": labels}
-        _json.say(about)
+        print_json({"identity": identity, **owner, "regions": found.regions, "bytes": found.size, "labels": labels})
         return
     typer.echo(f"memory {identity[:8]} of classifier {found.owner.classifier[:12]}, {found.owner.norm}, "
                f"inputs {found.owner.shape}: {found.regions} regions, {found.size:,} bytes")  # fmt: skip
@@ -62,7 +55,7 @@ def stats(file: File, as_json: _json.Option = False) -> None:
             (str(part.label), str(part.regions), str(part.shrunk), _radius(part.smallest), _radius(part.largest))
             for part in found.labels
         ]
-        _table(("label", "regions", "made room", "smallest radius", "largest radius"), lines)
+        print_grid(100, ("label", "regions", "made room", "smallest radius", "largest radius"), lines)
 
 
 @app.command("check")
@@ -75,10 +68,7 @@ def check(file: File) -> None:
 
     with Memory.open(file, frozen=True) as memory:
         wrong, regions = memory.check(), len(memory)
-    for line in wrong[:20]:
-        typer.echo(f"WRONG  {line}")
-    if len(wrong) > 20:
-        typer.echo(f"… and {len(wrong) - 20} more")
+    problems(wrong, "WRONG")
     typer.echo(
         f"{regions} regions: " + (f"{len(wrong)} things are wrong" if wrong else "no two of different labels meet")
     )
@@ -96,7 +86,7 @@ def query(
     split: o.Split = "test",
     range: o.Range = None,
     image_size: o.ImageSize = None,
-    as_json: _json.Option = False,
+    as_json: Json = False,
 ) -> None:
     """Ask a memory about inputs: the label and number of the region each lies deepest in, and how far it holds.
 
@@ -110,11 +100,11 @@ def query(
     found = [(int(index), answer) for index, answer in zip(inputs.indices, answers, strict=True)]
     if as_json:
         nothing = {"label": None, "number": None, "radius": 0.0}
-        _json.say([{"input": i, **(a._asdict() if a else nothing)} for i, a in found])
+        print_json([{"input": i, **(a._asdict() if a else nothing)} for i, a in found])
         return
     lines = [(str(i), str(a.label), str(a.number), _radius(a.radius)) for i, a in found if a]
     if lines:
-        _table(("input", "label", "region", "radius"), lines)
+        print_grid(100, ("input", "label", "region", "radius"), lines)
     typer.echo(f"{len(lines)} of {len(inputs)} inputs of {inputs.name} ({inputs.split}) lie in a region")
 
 
@@ -122,15 +112,3 @@ def _radius(radius: float) -> str:
     from smoothcert.report.tables import decimal
 
     return decimal(radius)
-
-
-def _table(heads: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    for line in lines:
-        table.add_row(*line)
-    console(100).print(table)

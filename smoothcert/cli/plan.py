@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smoothcert.cli import _json
-from smoothcert.cli import _options as o
-from smoothcert.cli import _parts as parts
-from smoothcert.cli._console import console
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, console, print_json
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -37,14 +35,14 @@ def command(
     like_alpha: Annotated[float, typer.Option(help="Alpha behind the radii of a log; locuslab's fit 0.01.")] = 0.01,
     rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
     inputs: Annotated[int | None, typer.Option(help="How many inputs; default: as many as --like has.")] = None,
-    as_json: _json.Option = False,
+    as_json: Json = False,
     set_: o.NoiseSet = None,
 ) -> None:
     """What each scheme will draw, and what that can prove, before anything is spent.
 
     smoothcert plan --sigma 0.25 --radius 0.5 --like runs/a
     """
-    asked = parts.parse_radii(radius, radii)
+    asked = o.parse_radii(radius, radii)
     _check(n0, like_n, like_alpha, rate, inputs)
 
     from smoothcert.plan.like import recovered
@@ -82,11 +80,9 @@ def _noise(name: str | None, sigma: float | None, settings: list[str] | None, re
             raise OptionError("--sigma must be given, unless --like is a run of smoothcert; got neither")
         kept: Noise = build("noise", part)
         return kept
-    found = parts.only_noise(name or (part["name"] if part else "gaussian"), sigma, settings, "plan")
+    found = o.only_noise(name or (part["name"] if part else "gaussian"), sigma, settings, "plan")
     if record is not None and part is not None and found != (kept := build("noise", part)):
-        raise OptionError(
-            f"noise of plan must be that of {record.name}, {parts.say_noise(kept)}; got {parts.say_noise(found)}"
-        )
+        raise OptionError(f"noise of plan must be that of {record.name}, {o.say_noise(kept)}; got {o.say_noise(found)}")
     return found
 
 
@@ -103,6 +99,6 @@ def _print(sheet: Sheet, as_json: bool) -> None:
     from smoothcert.plan import sheet as layout
 
     if as_json:
-        _json.say(layout.as_json(sheet))
+        print_json(layout.as_json(sheet))
         return
     console(120).print(layout.text(sheet))

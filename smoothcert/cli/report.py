@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smoothcert.cli import _json
-from smoothcert.cli._console import console
+from smoothcert.cli.console import Json, console, print_json
 from smoothcert.errors import OptionError, unknown
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ PAPERS = ("ens", "sween", "esb", "dds", "aces")
 
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or Cohen-style logs.")],
-    as_json: _json.Option = False,
+    as_json: Json = False,
     radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
     tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
@@ -194,7 +193,7 @@ def _print_json(
         for record, figure, run in zip(records, found, economy.economies(records, radii), strict=True)
     ]
     answer = objects[0] if len(objects) == 1 else objects
-    _json.say(answer)
+    print_json(answer)
 
 
 def _print_text(

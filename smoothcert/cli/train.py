@@ -7,14 +7,16 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothcert.cli._options import ImageSize, NoiseName, Range, Threads, parse_range
-from smoothcert.cli._parts import parse_value, say_noise
+from smoothcert import catalog
+from smoothcert.cli import console
+from smoothcert.cli import options as o
+from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
     from smoothcert.training import Settings
@@ -24,7 +26,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the checkpoint; an unfinished training there is continued.")
     ] = None,
-    data: Annotated[str, typer.Option(help="Data set, .npz file or folder of images.")] = "digits",
+    data: o.Data = "digits",
     arch: Annotated[str, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …")] = "digits_cnn",
     objective: Annotated[
         str, typer.Option(help="gaussian, smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability.")
@@ -32,7 +34,7 @@ def command(
     sigma: Annotated[
         float | None, typer.Option(help="Standard deviation of the noise, for inputs in [0,1].  [default: 0.25]")
     ] = None,
-    noise: NoiseName = "gaussian",
+    noise: o.NoiseName = "gaussian",
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 150,
     batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
     optimiser: Annotated[str, typer.Option(help="sgd (Nesterov momentum 0.9) or adamw.")] = "sgd",
@@ -61,10 +63,10 @@ def command(
     describe: Annotated[
         bool, typer.Option("--describe", help="Say what would be trained and its cost, and stop.")
     ] = False,
-    range: Range = None,
-    image_size: ImageSize = None,
+    range: o.Range = None,
+    image_size: o.ImageSize = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
-    threads: Threads = None,
+    threads: o.Threads = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="name=value, an option of arch, objective or noise.")
     ] = None,
@@ -73,7 +75,6 @@ def command(
 
     On several devices: `torchrun --nproc-per-node N -m smoothcert train …`.
     """
-    from smoothcert.errors import OptionError
     from smoothcert.training import Settings
 
     options = _options(set_ or [], arch, objective, noise)
@@ -81,12 +82,15 @@ def command(
         data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, optimiser=optimiser,
         lr=lr, schedule=schedule, drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip,
         ema=ema, augment=augment, seed=seed, start=start, labels=labels, sigma_per_example=sigma_per_example,
-        sigma_warmup=sigma_warmup, sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=parse_range(range),
+        sigma_warmup=sigma_warmup, sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=o.parse_range(range),
         image_size=image_size, arch_options=options["architectures"], objective_options=options["training.objectives"],
         noise=noise, noise_options=options["noise"],
     )  # fmt: skip
     if describe:
-        _describe(settings)
+        from smoothcert.training.setup import describe_training
+
+        for line in describe_training(settings, o.say_noise(settings.build_noise())):
+            typer.echo(line)
         return
     if out is None:
         raise OptionError("out of training must be a folder for the checkpoint (--out); got none")
@@ -95,51 +99,34 @@ def command(
         trainings = [(dataclasses.replace(settings, seed=each), out / f"seed-{each}") for each in numbers]
     for each, folder in trainings:
         each.refuse_others(folder)  # before torch is imported, which takes seconds
-    _use_threads(threads)
-    for each, folder in trainings:
-        _train(each, folder, _device(device))
+    _train(trainings, threads, device)
 
 
-def _train(settings: Settings, out: Path, device: str) -> None:
+def _train(trainings: Sequence[tuple[Settings, Path]], threads: int | None, device: str) -> None:
     from smoothcert.training.loop import train
+    from smoothcert.training.setup import torch_device, use_threads
 
-    with contextlib.ExitStack() as stack:
-        config = train(settings, out, _watch(stack, out), device)
-    if int(os.environ.get("RANK", 0)) > 0:
-        return
+    use_threads(threads)
+    for settings, out in trainings:
+        with contextlib.ExitStack() as stack:
+            config = train(settings, out, _watch(stack, out), torch_device(device))
+        if int(os.environ.get("RANK", 0)) == 0:
+            _say(settings, out, config)
+
+
+def _say(settings: Settings, out: Path, config: Mapping[str, Any]) -> None:
     if "noisy_mse" in config:
         typer.echo(f"{out}: epoch {config['epoch']}, squared error under noise {config['noisy_mse']:.5f}")
         return
     typer.echo(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
     if estimate := config.get("estimate"):
         told = ", ".join(f"{share:.2f} at {radius}" for radius, share in estimate.items())
-        under = say_noise(settings.build_noise())
+        under = o.say_noise(settings.build_noise())
         typer.echo(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
-
-
-def _describe(settings: Settings) -> None:
-    from smoothcert.architectures import cost
-    from smoothcert.training import setup
-
-    loss = setup.objective(settings)
-    setup.require_fit(settings, loss)
-    inputs, _ = setup.inputs(settings)
-    setup.require_grid(settings, inputs.tensor(0))
-    config = setup.config(settings, inputs, loss)
-    network = setup.network(config, settings)
-    typer.echo(f"{settings.arch} for {list(inputs.shape)}: {cost(network, inputs.shape)}")
-    typer.echo(
-        f"{settings.data}: {len(inputs):,} training inputs, {math.ceil(len(inputs) / settings.batch):,} steps an epoch"
-    )
-    typer.echo(f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in config["objective"].items()))
-    typer.echo(say_noise(settings.build_noise()))
-    typer.echo(f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs")
 
 
 def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     """0-4 or 0,3,7."""
-    from smoothcert.errors import OptionError
-
     if text is None:
         return None
     parts = [part.split("-") for part in text.split(",")]
@@ -150,17 +137,11 @@ def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
 
 def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict[str, dict[str, Any]]:
     """`name=value` settings of the command line, sorted into options of architecture, objective and noise."""
-    from smoothcert import catalog
-    from smoothcert.errors import OptionError
-
     parts = {"architectures": arch, "training.objectives": objective, "noise": noise}
     chosen: dict[str, dict[str, Any]] = {folder: {} for folder in parts}
     if not settings:
         return chosen  # parts import torch, which takes seconds: what can be refused without them comes first
-    known = {
-        folder: {field.name for field in dataclasses.fields(catalog.find(folder, part)[0])}
-        for folder, part in parts.items()
-    }
+    known = {folder: catalog.fields(folder, part) for folder, part in parts.items()}
     for setting in settings:
         name, equals, text = setting.partition("=")
         owners = [folder for folder, fields in known.items() if name in fields]
@@ -168,44 +149,18 @@ def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict
             every = ", ".join(sorted(set().union(*known.values())))
             raise OptionError(f"set of training must be name=value with a name of {every}; got '{setting}'")
         for owner in owners:
-            chosen[owner][name] = parse_value(text)
+            chosen[owner][name] = o.parse_value(text)
     return chosen
-
-
-def _use_threads(threads: int | None) -> None:
-    import torch
-
-    from smoothcert.errors import OptionError
-
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads of training must be at least 1; got {threads}")
-    if threads is not None:
-        torch.set_num_threads(threads)
-
-
-def _device(name: str) -> str:
-    import torch
-
-    from smoothcert.errors import OptionError
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise OptionError(f"device of training must be one torch has here; got '{name}'") from error
-    return name
 
 
 def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
     """The loop's reports as a bar: time left, loss by term at each step, accuracy under noise after each epoch."""
-    from smoothcert.cli._progress import bar
     from smoothcert.training.loop import Watch
 
     class Bar(Watch):
         def started(self, done: int, epochs: int, steps: int) -> None:
             # The bar opens here and not before, so that bad settings leave one line and nothing else.
-            self.update = stack.enter_context(bar("training", "epochs"))
+            self.update = stack.enter_context(console.bar("training", "epochs"))
             self.done, self.epochs, self.steps, self.found = done * steps, epochs, steps, ""
             self.log: Any = None
 

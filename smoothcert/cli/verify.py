@@ -1,17 +1,23 @@
-"""`smoothcert verify`: check a finished or unfinished run with nothing but the run."""
+"""`smoothcert verify`: check a run, or one certificate, with nothing else; `smoothcert certificate`: write one."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smoothcert.cli import _json
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, bar, print_json, problems, remark, wrote
+from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
+    from smoothcert.data import Inputs
+    from smoothcert.report.pictures import Album
     from smoothcert.runs.verify import Findings
+    from smoothcert.spec import Spec
 
 
 def command(
@@ -20,10 +26,10 @@ def command(
     seed: Annotated[
         int | None, typer.Option(help="Chooses which inputs are drawn again.  [default: anew each time]")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Where the model is now, if it has moved.")] = None,
-    data: Annotated[str | None, typer.Option(help="Where the data is now, if it has moved.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Where the memory is now, if it has moved.")] = None,
-    as_json: _json.Option = False,
+    model: o.ModelNow = None,
+    data: o.DataNow = None,
+    memory: o.MemoryNow = None,
+    as_json: Json = False,
 ) -> None:
     """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
 
@@ -31,46 +37,112 @@ def command(
 
     smoothcert verify runs/a
     """
-    from smoothcert.classifiers import digest, load, ready
-    from smoothcert.classifiers.composite import is_composite
-    from smoothcert.cli._progress import bar
-    from smoothcert.cli.certificate import check
-    from smoothcert.errors import OptionError
-    from smoothcert.runs.store import MODEL, read
-    from smoothcert.runs.verify import check_files, verify
-
     if redraw < 0:
         raise OptionError(f"--redraw must be 0 or more; got {redraw}")
     if run.is_file():
-        check(run, model, redraw > 0, as_json)
-        return
-    found = read(run)
-    spec = found.asked
-    inputs = replace(spec.data, spec=data or spec.data.spec).load()
-    own = run / MODEL  # a composition is kept inside its run, and moves with it
-    place = model or (str(own) if is_composite(own) else spec.model)
-    loaded = load(place)
-    problems = check_files(spec, inputs, digest(place).hex)
-    with bar(f"verify {run.name}", "draws") as update:
-        classifier = ready(loaded, inputs.tensor(0)).classifier
-        findings = verify(found, inputs, classifier, redraw, seed, update, memory)
-    problems += findings.problems
-    if as_json:
-        _json.say({"run": str(run), "inputs": spec.inputs, **asdict(findings), "problems": problems})
+        findings = _verify_certificate(run, model, redraw > 0, as_json)
     else:
-        _say(findings, problems, spec.inputs)
-    if problems:
+        findings = _verify_run(run, redraw, seed, (model, data, memory), as_json)
+    if findings.problems:
         raise typer.Exit(1)
 
 
-def _say(findings: Findings, problems: list[str], inputs: int) -> None:
-    for problem in problems[:20]:
-        typer.echo(f"NOT AS RECORDED  {problem}")
-    if len(problems) > 20:
-        typer.echo(f"… and {len(problems) - 20} more")
+def _verify_run(
+    folder: Path, redraw: int, seed: int | None, places: tuple[str | None, str | None, str | None], as_json: bool
+) -> Findings:
+    from smoothcert.runs.store import read
+    from smoothcert.runs.verify import Places, verify_run
+
+    run = read(folder)
+    spec = run.asked
+    with bar(f"verify {folder.name}", "draws") as update:
+        found = verify_run(run, Places(*places), redraw, seed, update)
+    if as_json:
+        print_json({"run": str(folder), "inputs": spec.inputs, **asdict(found)})
+        return found
+    remark(spec.uncovered)
+    problems(found.problems, "NOT AS RECORDED")
+    again = f"{found.votes} draws, {found.explained} votes moved within rounding"
+    if found.redrawn:
+        begun = f"from {found.redrawn_attempts} of {found.attempts} attempts, " if found.attempts > 1 else ""
+        again += f"; {begun}{1 - found.redrawn / found.rows:.0%} of rows not drawn again"
     typer.echo(
-        f"{findings.rows} of {inputs} inputs recomputed from their counts; {findings.redrawn} drawn again "
-        f"({findings.votes} draws, {findings.explained} votes moved within rounding)"
-        + (f"; {findings.settled} answers of the memory replayed: " if findings.settled else ": ")
-        + ("all as recorded" if not problems else f"{len(problems)} problems")
+        f"{found.rows} of {spec.inputs} inputs recomputed from their counts; {found.redrawn} drawn again ({again})"
+        + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")
+        + ("all as recorded" if not found.problems else f"{len(found.problems)} problems")
     )
+    return found
+
+
+def _verify_certificate(path: Path, model: str | None, again: bool, as_json: bool) -> Findings:
+    from smoothcert.report.certificate import with_words
+    from smoothcert.runs.certificate import read_document, verify_document
+
+    document = read_document(path)
+    row = document.row
+    with bar(f"verify {path.name}", "draws") as update:
+        found = verify_document(document, model, again, update, with_words)
+    if as_json:
+        print_json({"certificate": str(path), "index": row.index, **document.given["answer"], **asdict(found)})
+        return found
+    remark(document.run.asked.uncovered)
+    problems(found.problems, "NOT AS STATED")
+    drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
+    left = "" if found.redrawn or not again else " (the input's values are not in it)"
+    memory = "; the memory that answered is not checked here" if row.settled else ""
+    typer.echo(
+        f"input {row.index}: label {row.predicted}, radius {row.radius}; recomputed from its "
+        f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}{memory}: "
+        + ("all as stated" if not found.problems else f"{len(found.problems)} problems")
+    )
+    return found
+
+
+def certificate(
+    run: o.RunFolder,
+    index: Annotated[int, typer.Argument(metavar="INDEX", help="Which input, by its index in the data.")],
+    out: Annotated[Path | None, typer.Option(help="Write it here as JSON, which `smoothcert verify` takes.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
+    as_json: Json = False,
+    data: o.DataNow = None,
+    without_input: Annotated[
+        bool, typer.Option("--without-input", help="Leave the input's values out: its draws cannot be drawn again.")
+    ] = False,
+) -> None:
+    """One input's certificate with all it rests on: counts, bound, alpha, seed, hashes, and what it says in words.
+
+    smoothcert certificate runs/a 20 --out certificate.json --html certificate.html
+    smoothcert verify certificate.json --model models/a
+    """
+    from smoothcert.files import write_whole
+    from smoothcert.report import certificate as words
+    from smoothcert.runs.certificate import document
+    from smoothcert.runs.store import read
+    from smoothcert.runs.verify import Places
+
+    found = read(run)
+    remark(found.asked.uncovered)
+    inputs = Places(data=data).inputs(found.asked)
+    made = document(found, index, inputs, values=not without_input)
+    parts = words.with_words(made).items()
+    lines = (f' "{name}": {json.dumps(part, ensure_ascii=False, allow_nan=False)}' for name, part in parts)
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    pages = {} if out is None else {out: text}
+    if html is not None:
+        pages[html] = words.page(made, None if without_input else _album(found.asked, inputs, index))
+    for path, content in pages.items():
+        write_whole(path, content.encode())
+        wrote(path)
+    if as_json:
+        typer.echo(text, nl=False)
+    elif not pages:
+        typer.echo(words.text(made))
+
+
+def _album(spec: Spec, inputs: Inputs, index: int) -> Album | None:
+    """The input as a picture, if it is one."""
+    from smoothcert.report.pictures import Album
+
+    if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3):
+        return None
+    return Album(inputs, {index: inputs.indices.tolist().index(index)}, spec.noise, spec.seed)

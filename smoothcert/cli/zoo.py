@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothcert.cli import _json
-from smoothcert.cli._console import console
+from smoothcert.cli.console import Json, print_grid, print_json
 from smoothcert.errors import unknown
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ RADII = ("0", "0.25", "0.5", "0.75")
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Tell all about this one.")] = None, as_json: _json.Option = False
+    name: Annotated[str | None, typer.Argument(help="Tell all about this one.")] = None, as_json: Json = False
 ) -> None:
     """List the small networks that come with smoothcert, or tell all about one. Any command takes their names as MODEL.
 
@@ -30,7 +29,7 @@ def command(
     if name is not None and name not in known:
         raise unknown("name of a network in the zoo", name, known)
     if as_json:
-        _json.say([_facts(network) for network in known.values()] if name is None else _facts(known[name]))
+        print_json([_facts(network) for network in known.values()] if name is None else _facts(known[name]))
     elif name is None:
         _list(list(known.values()))
     else:
@@ -42,24 +41,16 @@ def _facts(network: Network) -> dict[str, Any]:
 
 
 def _list(networks: list[Network]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from smoothcert.report.tables import UNKNOWN, decimal
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("name", overflow="fold")
-    for head in ("data", "σ", "objective"):
-        table.add_column(head)
-    for head in ("ACR", *(f"% at {radius}" for radius in RADII), "size"):
-        table.add_column(head, justify="right", no_wrap=True)
+    heads, lines = ("name", "data", "σ", "objective", "ACR", *(f"% at {radius}" for radius in RADII), "size"), []
     for network in networks:
         settings, measured = network.config["settings"], network.measured
         figures = [decimal(measured.acr), *(_percent(measured, radius) for radius in RADII)] if measured else []
         cells = figures or [UNKNOWN] * (len(RADII) + 1)
         about = settings["data"], f"{settings['sigma']:g}", settings["objective"]
-        table.add_row(network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB")
-    console(140).print(table)
+        lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))
+    print_grid(140, heads, lines, left=4)
     for line in dict.fromkeys(_protocol(network.measured) for network in networks if network.measured):
         typer.echo(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
     typer.echo("smoothcert zoo NAME tells how one was made and measured; any command takes a name as MODEL")

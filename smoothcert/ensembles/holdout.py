@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from smoothcert import zoo
-from smoothcert.classifiers import composite
+from smoothcert.classifiers import composite, load
 from smoothcert.contracts import Classifier, Noise, Stream, batch_rows
 from smoothcert.data import Inputs
 from smoothcert.ensembles import ask, together
@@ -117,6 +117,13 @@ def marks(inputs: Inputs, positions: np.ndarray[Any, Any] | None = None) -> list
         values = inputs.tensors(wanted[start : start + CHUNK]).numpy()
         found += [hashlib.blake2b(one.tobytes(), digest_size=8).hexdigest() for one in values]
     return found
+
+
+def load_unused(spec: str, inputs: Inputs) -> Classifier:
+    """A model, refused where it was fitted on these inputs."""
+    loaded = load(spec)
+    refuse_used(spec, inputs)
+    return loaded
 
 
 def refuse_used(spec: str | Path, inputs: Inputs) -> None:

@@ -22,8 +22,11 @@ import numpy as np
 import torch
 from scipy.special import ndtr, ndtri
 
+from smoothcert.classifiers import ready
+from smoothcert.classifiers.onnx import Onnx
 from smoothcert.contracts import Classifier, batch_rows
-from smoothcert.ensembles.holdout import HoldoutInputs, member_scores
+from smoothcert.data import Inputs
+from smoothcert.ensembles.holdout import HoldoutInputs, load_unused, member_scores
 from smoothcert.errors import OptionError
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -54,6 +57,15 @@ class MarginSample:
         """The same for some of the members."""
         chosen = list(members)
         return MarginSample(self.clean[:, chosen], self.noisy[:, chosen], self.left_out)
+
+
+def member_alone(spec: str, inputs: Inputs, engine: str, threads: int | None, say: Callable[[str], None]) -> Classifier:
+    """A member made ready; where several workers were found best, its one call at a time gets all their threads."""
+    prepared = ready(load_unused(spec, inputs), inputs.tensor(0), engine, threads)
+    say(prepared.note)
+    if isinstance(prepared.classifier, Onnx) and prepared.workers > 1:
+        return prepared.classifier.with_threads(prepared.workers * (prepared.classifier.threads or 1))
+    return prepared.classifier
 
 
 def work(members: int, inputs: int, draws: int) -> int:

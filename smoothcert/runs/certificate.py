@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smoothcert.classifiers import digest, load, ready
 from smoothcert.classifiers.composite import is_composite, outline
 from smoothcert.contracts import Answer, Certificate, Classifier, Source
 from smoothcert.data import Inputs
@@ -109,6 +110,20 @@ class ReadDocument:
     @property
     def row(self) -> Row:
         return self.run.rows[0]
+
+
+def verify_document(
+    found: ReadDocument,
+    model: str | None = None,
+    again: bool = True,
+    advance: Callable[[int, int], None] = lambda done, total: None,
+    words: Callable[[Document], Mapping[str, Any]] = Document.tables,
+) -> Findings:
+    """`check` with the model loaded, from where it is now if it has moved."""
+    place = found.run.asked.model if model is None else model
+    loaded = load(place)
+    classifier = loaded if found.x is None else ready(loaded, found.x).classifier
+    return check(found, classifier, digest(place).hex, again, advance, words)
 
 
 def check(

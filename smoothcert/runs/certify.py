@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from smoothcert.classifiers.composite import Composite
 from smoothcert.contracts import (
     Certificate,
     Classifier,
@@ -63,6 +64,7 @@ def carry_out(
     watcher: Watcher | None = None,
     cluster: Cluster | None = None,
     remember: Remember | None = None,
+    whole: Composite | None = None,
 ) -> int:
     """Answer the recipe's question for every input, continuing where an earlier attempt stopped: how many were left.
 
@@ -77,7 +79,7 @@ def carry_out(
         _refuse_labels(_base(classifier), inputs)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     recipe = _continued(recipe, folder)
-    with cluster.connected() if cluster else contextlib.nullcontext(), RunStore(folder, recipe) as store:
+    with cluster.connected() if cluster else contextlib.nullcontext(), RunStore(folder, recipe, whole) as store:
         store.belong(remember.reference if remember else None)
         if remember is not None and remember.order is None:
             _recall(remember, store, source, inputs, means.batch)

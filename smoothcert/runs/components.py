@@ -24,7 +24,7 @@ from smoothcert.contracts import Noise, Norm
 from smoothcert.decisions import BINS, Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.errors import OptionError, RunError
 from smoothcert.runs import component_logs as logs
-from smoothcert.runs.run import Row, Run, Unstated
+from smoothcert.runs.run import Claim, Row, Run, Unstated
 from smoothcert.runs.store import MODEL, read
 
 ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
@@ -73,6 +73,16 @@ class Parts:
         here, there = ((str(p.settings.get("data")), str(p.settings.get("split"))) for p in (self, other))
         return np.intersect1d(self.indices, other.indices) if here == there else self.indices[:0]
 
+    def refuse_holdout(self, other: Parts) -> None:
+        """A threshold may be chosen on other inputs only, with the same networks and noise."""
+        if len(shared := self.shared(other)):
+            raise OptionError(
+                f"inputs of --holdout must not be those of --certify; got {len(shared)} of them, first index "
+                f"{shared[0]}"
+            )
+        if self.settings.get("networks") != other.settings.get("networks"):
+            raise OptionError("networks and noise of --holdout must be those of --certify; got others")
+
     def _place(self, theta: float) -> int:
         near = np.flatnonzero(np.abs(self.thetas - theta) < 1e-9)
         if len(near) == 0:
@@ -114,6 +124,15 @@ def of_record(
             "data": spec.data.spec, "split": spec.data.split, "networks": _networks(run, model),
         }, noise.norm,
     )  # fmt: skip
+
+
+def as_run(parts: Parts, theta: float, name: str) -> Run:
+    """The rows of a composition at one threshold."""
+    answers = parts.at([theta]).answers
+    columns = zip(parts.indices, parts.labels, answers.label[0], answers.radius[0], strict=True)
+    rows = tuple(Row(int(index), int(label), int(said), float(radius)) for index, label, said, radius in columns)
+    claim = Claim(parts.norm, "smoothing", "guess", parts.settings.get("alpha"))
+    return Run(name=name, kind="certify", rows=rows, norm=parts.norm, claim=claim)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,11 @@ A memory that no longer changes is asked before any draw.
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smoothcert.contracts import ABSTAIN
@@ -20,6 +22,7 @@ from smoothcert.errors import unknown
 from smoothcert.memory import Memory
 from smoothcert.runs.run import BeforeMemory, MemoryRef, Row
 from smoothcert.runs.store import RunStore
+from smoothcert.spec import Spec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,6 +73,35 @@ class Remember:
             found = self.memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius)
             settled = BeforeMemory(row.predicted, row.radius, found.conflict, found.by, found.stored, found.seen)
             store.settle(replace(row, predicted=found.label, radius=found.radius, settled=settled))
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Which memory a run is to have, and what for."""
+
+    file: Path
+    order: str | None = None  # as of Remember
+    alone: bool = False
+
+    @contextlib.contextmanager
+    def opened(self, spec: Spec, folder: Path, say: Callable[[str], None]) -> Iterator[Remember]:
+        """The memory, if it is for this classifier and these inputs; made where it is to grow and there is none.
+
+        Where not even the run of this folder comes about, a new memory does not stay behind either.
+        """
+        new = self.order is not None and not self.file.exists()
+        if new:
+            Memory.create(self.file, spec.model_digest, spec.norm, spec.shape).close()
+            say(f"{self.file} is a new memory")
+        try:
+            with Memory.open(self.file, frozen=self.order is None) as memory:
+                memory.require(spec.model_digest, spec.norm, spec.shape)
+                yield Remember(memory, str(self.file.resolve()), self.order, self.alone)
+        except Exception:
+            if new and not (folder / "recipe.toml").exists():
+                for suffix in ("", "-wal", "-shm"):
+                    self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
+            raise
 
 
 def ordered(rows: Sequence[Row], order: str, seed: int) -> list[Row]:

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from smoothcert.classifiers import composite
+from smoothcert.classifiers.composite import Composite
 from smoothcert.contracts import Answer
 from smoothcert.errors import OutputError, RunError
 from smoothcert.files import writing
@@ -47,14 +49,16 @@ MANY = 12  # outcomes with votes from which on a column without wide gaps is sto
 class RunStore:
     """A run opened for writing. Use as a context; leaving it commits what is there, whatever happened."""
 
-    def __init__(self, folder: Path, recipe: Recipe) -> None:
+    def __init__(self, folder: Path, recipe: Recipe, whole: Composite | None = None) -> None:
         self.folder = folder
         self.recipe = recipe
+        self.whole = whole  # of several networks, described in the run's own folder
         self._waiting: list[Row] = []
         self._committed = time.monotonic()
 
     def __enter__(self) -> Self:
         refuse_strangers(self.folder)
+        self._made = not self.folder.exists()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = (self.folder / "lock").open("w")
@@ -65,8 +69,11 @@ class RunStore:
                 f"{self.folder} is being written by another process; wait for it or choose another --out"
             ) from error
         recipe_path = self.folder / "recipe.toml"
-        if recipe_path.exists():
+        self._new = not recipe_path.exists()
+        if not self._new:
             _refuse_other_question(self.folder, Recipe.read(recipe_path).spec, self.recipe.spec)
+        if self.whole is not None:
+            composite.write(self.folder / MODEL, self.whole)
         self._connection = _connect(self.folder / "certificates.sqlite", self.recipe.spec.fingerprint)
         with _database_errors(self.folder):
             (last,) = self._connection.execute("SELECT max(attempt) FROM certificates").fetchone()
@@ -80,8 +87,22 @@ class RunStore:
         try:
             self.commit()
         finally:
+            empty = self._new and isinstance(error, Exception) and not self.done()
             self._connection.close()
+            if empty:
+                self._remove()
             self._lock.close()
+
+    def _remove(self) -> None:
+        """A run that failed before its first row leaves nothing, so that the corrected command can begin it."""
+        kept = [self.folder / MODEL] if self.whole is not None else []
+        for path in [*self.folder.glob("certificates.sqlite*"), self.folder / "recipe.toml", self.folder / "lock"]:
+            path.unlink(missing_ok=True)
+        for folder in kept:
+            (folder / composite.FILE).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # something else lies there
+            for folder in [*kept, *([self.folder] if self._made else [])]:
+                folder.rmdir()
 
     def done(self) -> set[int]:
         """Indices that have their row."""
@@ -168,6 +189,15 @@ def read(folder: Path) -> Run:
         norm=spec.norm, claim=claim_of(spec, memory, answered), folder=folder, spec=spec, means=recipe.means,
         memory=memory, settings=settings,
     )  # fmt: skip
+
+
+def is_complete(folder: Path, spec: Spec) -> bool:
+    """Whether every input has its row and no memory answers for them; refused where another question was asked."""
+    if not (folder / "recipe.toml").exists() or not (folder / "certificates.sqlite").exists():
+        return False
+    _refuse_other_question(folder, Recipe.read(folder / "recipe.toml").spec, spec)
+    run = read(folder)
+    return run.memory is None and len(run.rows) == spec.inputs
 
 
 def row_values(row: Row) -> tuple[Any, ...]:

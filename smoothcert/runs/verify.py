@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.classifiers import composite
+from smoothcert.classifiers import composite, digest, load, ready
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Answer, Certificate, Classifier, Draw, Source, Stream, input_key
 from smoothcert.data import Inputs
@@ -39,7 +39,42 @@ class Findings:
     votes: int = 0  # draws redrawn in all
     explained: int = 0  # votes that moved between classes whose scores are equal up to rounding
     settled: int = 0  # answers of a memory, replayed
+    attempts: int = 0  # in which the rows came about: the first, and each that continued it
+    redrawn_attempts: int = 0  # of these, with a row that was drawn again
     problems: list[str] = field(default_factory=list)
+
+
+class Places(NamedTuple):
+    """Where things are now, if they have moved."""
+
+    model: str | None = None
+    data: str | None = None
+    memory: str | None = None
+
+    def inputs(self, spec: Spec) -> Inputs:
+        return replace(spec.data, spec=self.data or spec.data.spec).load()
+
+    def model_of(self, run: Run) -> str:
+        """A composition is kept inside its run, and moves with it."""
+        own = None if run.folder is None else run.folder / MODEL
+        return self.model or (str(own) if own is not None and composite.is_composite(own) else run.asked.model)
+
+
+def verify_run(
+    run: Run,
+    places: Places | None = None,
+    redraw: int = 3,
+    seed: int | None = None,
+    advance: Callable[[int, int], None] = lambda done, total: None,
+) -> Findings:
+    """Load what a run was made with, hold it against its hashes, and verify the run."""
+    places, spec = places or Places(), run.asked
+    inputs, place = places.inputs(spec), places.model_of(run)
+    loaded = load(place)
+    changed = check_files(spec, inputs, digest(place).hex)
+    classifier = ready(loaded, inputs.tensor(0)).classifier
+    findings = verify(run, inputs, classifier, redraw, seed, advance, places.memory)
+    return replace(findings, problems=[*changed, *findings.problems])
 
 
 def verify(
@@ -72,6 +107,7 @@ def verify(
     elif memory is not None:
         raise RunError(f"{run.name} must be a run with a memory if one is given; got {memory} and a run without")
     sample = spread_out([row for row in drawn if row.index in labels], redraw, seed)
+    findings.attempts, findings.redrawn_attempts = (len({row.attempt for row in rows}) for rows in (drawn, sample))
     total = sum(row.draws or 0 for row in sample)
     for row in sample:
         x = inputs.tensor(inputs.indices.tolist().index(row.index))

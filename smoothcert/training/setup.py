@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothcert import __version__, catalog
+from smoothcert.architectures import cost
 from smoothcert.data import Inputs, Subset
 from smoothcert.errors import DataError, OptionError, OutputError, RunError
 from smoothcert.files import write_whole, writing
@@ -136,3 +137,39 @@ def _normalisation(name: str) -> dict[str, Any]:
         return {}
     mean, std = checkpoints.IMAGENET if name == "imagenet" else catalog.find("data", name)[0].normalisation
     return {"mean": list(mean), "std": list(std)}
+
+
+def describe_training(settings: Settings, noise: str) -> list[str]:
+    """What would be trained, under which noise, and at what cost, line by line."""
+    loss = objective(settings)
+    require_fit(settings, loss)
+    training, _ = inputs(settings)
+    require_grid(settings, training.tensor(0))
+    facts = config(settings, training, loss)
+    steps = math.ceil(len(training) / settings.batch)
+    return [
+        f"{settings.arch} for {list(training.shape)}: {cost(network(facts, settings), training.shape)}",
+        f"{settings.data}: {len(training):,} training inputs, {steps:,} steps an epoch",
+        f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in facts["objective"].items()),
+        noise,
+        f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs",
+    ]
+
+
+def use_threads(threads: int | None) -> None:
+    """Torch with so many threads; None: as it is."""
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads of training must be at least 1; got {threads}")
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def torch_device(name: str) -> str:
+    """A device that torch has here; auto: a GPU if there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise OptionError(f"device of training must be one torch has here; got '{name}'") from error
+    return name

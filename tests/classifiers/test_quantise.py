@@ -159,10 +159,10 @@ def test_a_file_of_one_split_is_compared_on_inputs_it_was_not_calibrated_on(tmp_
     x = np.random.default_rng(0).random((10, 1, 8, 8), dtype=np.float32)
     np.savez(tmp_path / "x.npz", x=x, y=np.arange(10))
     calibration, every = load_data(str(tmp_path / "x.npz"), "train", max=6), load_data(str(tmp_path / "x.npz"))
-    values, labels = cli._held_out(calibration, every, 3)
+    values, labels = quantise.held_out(calibration, every, 3)
     assert labels.tolist() == [6, 7, 8] and torch.equal(values, torch.from_numpy(x[6:9]))
     with pytest.raises(DataError, match=r"that were not calibrated on; got none"):
-        cli._held_out(every, every, 3)
+        quantise.held_out(every, every, 3)
 
 
 @pytest.mark.parametrize(

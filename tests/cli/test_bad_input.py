@@ -137,15 +137,15 @@ def test_foreign_model_files(certify, tmp_path):
 
 
 def test_models_that_are_not_functions_are_refused_before_anything_is_stored(tmp_path, capsys, monkeypatch):
-    """These can only be seen when noisy inputs are tried; the run folder may exist but holds no row."""
-    from smoothcert.runs.store import read
-
+    """These can only be seen when noisy inputs are tried; then the corrected model can be certified in their place."""
     monkeypatch.chdir(tmp_path)
     np.savez("good.npz", **GOOD)
+    words = ["--data", "good.npz", "--sigma", "0.25", "--out", "run", "--n", "100", "--memory", "m.sqlite"]
     for model in ("linear:batchwise", "linear:moody"):
-        assert run(["certify", model, "--data", "good.npz", "--sigma", "0.25", "--out", model[7:], "--n", "100"]) == 2
+        assert run(["certify", model, *words]) == 2
         assert "must give the same scores for the same input" in capsys.readouterr().err
-        assert read(Path(model[7:])).rows == ()
+        assert sorted(tmp_path.iterdir()) == [tmp_path / "good.npz"]
+    assert run(["certify", "linear:score", *words]) == 0
 
 
 def test_another_recipe_is_refused_and_the_run_is_kept(tmp_path, capsys, monkeypatch):

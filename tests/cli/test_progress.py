@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from smoothcert.cli import _progress
+from smoothcert.cli import console
 
 
 def test_a_job_that_goes_on_counts_only_what_it_did_itself(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    update = _progress._lines("training", "epochs")
+    update = console._lines("training", "epochs")
     update(4.0, 8.0)  # half was done before
     now[0] = 100.0
     update(5.0, 8.0)
@@ -20,7 +20,7 @@ def test_a_job_that_goes_on_counts_only_what_it_did_itself(monkeypatch, capsys):
 def test_a_pause_is_forgotten(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    update = _progress._lines("training", "epochs")
+    update = console._lines("training", "epochs")
     for minute in range(5):
         now[0] = 60.0 * minute
         update(minute, 1000)
@@ -33,7 +33,7 @@ def test_a_pause_is_forgotten(monkeypatch, capsys):
 def test_nothing_is_foretold_before_anything_is_done(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    update = _progress._lines("training", "epochs")
+    update = console._lines("training", "epochs")
     update(0.0, 8.0)
     now[0] = 100.0
     update(0.0, 8.0)
@@ -43,7 +43,7 @@ def test_nothing_is_foretold_before_anything_is_done(monkeypatch, capsys):
 def test_rate_and_time_left_are_told_and_words_of_the_job_come_first(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with _progress.bar("verify a", "draws") as update:
+    with console.bar("verify a", "draws") as update:
         update(0, 30_000)
         now[0] = 100.0
         update(20_000, 30_000)
@@ -61,8 +61,8 @@ def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(monkeypatch):
 
     sink = io.StringIO()
     terminal = Console(file=sink, force_terminal=True, width=100)
-    monkeypatch.setattr(_progress, "Console", lambda stderr: terminal)
-    with _progress.bar("verify a", "draws") as update:
+    monkeypatch.setattr("rich.console.Console", lambda stderr: terminal)
+    with console.bar("verify a", "draws") as update:
         update(2500, 10_000)
         terminal.print("seen")
     assert "verify a" in sink.getvalue() and "2,500/10,000 draws" in sink.getvalue() and "25%" in sink.getvalue()
@@ -72,7 +72,7 @@ def test_a_terminal_gets_a_bar_that_is_gone_in_the_end(monkeypatch):
 def test_a_run_counts_the_copies_of_its_search_and_tells_what_it_does(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    with _progress.run_bar("certify a") as watcher:
+    with console.run_bar("certify a") as watcher:
         watcher.started(2, 0, 1000)  # 900 draws, and 100 copies to choose a level
         now[0] = 100.0
         watcher.choosing(200)

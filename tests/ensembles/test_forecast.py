@@ -362,7 +362,7 @@ def test_the_command_prints_a_table_json_and_pictures(command, tmp_path):
         ("--sizes 0", "abcd", "sizes of forecast must be a positive whole number; got 0"),
         ("--sigma -1", "abcd", "sigma of gaussian must be a positive number"),
         ("--draws 1", "abcd", "draws of forecast must be at least 2; got 1"),
-        ("--out picture.pdf", "abcd", "--out must end in .svg or .png, in a folder that exists; got 'picture.pdf'"),
+        ("--out picture.pdf", "abcd", "--out must be a file name that ends in .svg or .png; got 'picture.pdf'"),
         ("--clean raw", "abcd", "clean of forecast must be one of mean, point; got 'raw'"),
         ("--radii 0,z", "abcd", "--radii must be numbers with commas between; got '0,z'"),
         ("", ["a", "none"], "model must name a callable that can be imported"),

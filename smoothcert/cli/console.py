@@ -1,23 +1,74 @@
-"""Progress on the terminal: rate, time left and what is being done, on stderr, gone when it is over."""
+"""What a command shows: answers on stdout; remarks on stderr, and progress that is gone when it is over."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from smoothcert.runs.certify import Watcher
 
 QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
 WINDOW = 600.0  # seconds that a rate is taken over: a pause, or a slower part, is soon forgotten
 
-if TYPE_CHECKING:
-    from smoothcert.runs.certify import Watcher
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def print_json(answer: Any) -> None:
+    """To stdout; a number that JSON does not know is a bug and not a word."""
+    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def remark(line: str) -> None:
+    """A line beside the answer, on stderr; nothing where there is nothing to say."""
+    if line:
+        print(f"smoothcert: {line}", file=sys.stderr)
+
+
+def wrote(*paths: object) -> None:
+    for path in paths:
+        remark(f"wrote {path}")
+
+
+def problems(lines: Sequence[str], mark: str) -> None:
+    """The first of what is wrong, each with a mark, and how many more there are."""
+    for line in lines[:20]:
+        typer.echo(f"{mark}  {line}")
+    if len(lines) > 20:
+        typer.echo(f"… and {len(lines) - 20} more")
+
+
+def console(width: int) -> Console:
+    """Standard output, as wide as the terminal; so wide where there is none, as in a file or a pipe."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    if not found.is_terminal:
+        found.width = width
+    return found
+
+
+def print_grid(width: int, heads: Sequence[str], lines: Iterable[Sequence[str]], left: int = 0) -> None:
+    """A plain table, numbers to the right; so many columns, which may wrap, to the left."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        table.add_column(head, justify="left" if number < left else "right", no_wrap=number >= left, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    console(width).print(table)
 
 
 @contextlib.contextmanager
@@ -26,6 +77,9 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
 
     In a log file it is a line a minute.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console, pace = Console(stderr=True), _Pace(unit)
     if not console.is_terminal:
         yield _lines(title, unit)
@@ -45,6 +99,20 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
             progress.update(task, completed=done, total=total, text=text or pace.told(done, total))
 
         yield update
+
+
+@contextlib.contextmanager
+def counting(title: str, unit: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar for a job of known length; the value given is told of each piece that is done."""
+    done = 0
+    with bar(title, unit) as update:
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            update(done, total)
+
+        yield advance
 
 
 class _Pace:

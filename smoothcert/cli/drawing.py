@@ -1,0 +1,126 @@
+"""What every command that draws takes beside its own: which inputs, where to, and by which means. One list for all."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from smoothcert.cli import options as o
+from smoothcert.cli.console import remark, run_bar
+from smoothcert.errors import OptionError
+
+if TYPE_CHECKING:
+    from smoothcert.contracts import Noise, Procedure
+    from smoothcert.engine.ray import Cluster
+    from smoothcert.preparation.per_input_sigma import PerInputSigma
+    from smoothcert.runs.remember import MemoryUse
+    from smoothcert.runs.start import Networks
+
+
+class Drawing(NamedTuple):
+    """The options, and the run that they are for."""
+
+    data: o.Data
+    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")]
+    skip: o.Skip = 1
+    max: o.Max = -1
+    start: o.Start = 0
+    split: o.Split = "test"
+    seed: o.Seed = 0
+    batch: Annotated[
+        int | None, typer.Option(help="Rows a forward pass.  [default: 64; small images 256, large ones 8]")
+    ] = None
+    range: o.Range = None
+    image_size: o.ImageSize = None
+    engine: o.Engine = "auto"
+    threads: o.Threads = None
+    ray: Annotated[
+        str | None, typer.Option(help="local, or HOST:PORT of a Ray cluster: its workers make the draws.")
+    ] = None
+    ray_workers: Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")] = None
+
+    def cluster(self) -> Cluster | None:
+        """Where the draws are made, if not here."""
+        from smoothcert.engine.ray import Cluster
+
+        if self.ray is None:
+            if self.ray_workers is not None:
+                raise OptionError("--ray-workers needs --ray")
+            return None
+        return Cluster(self.ray, self.ray_workers, 1 if self.threads is None else self.threads)
+
+    def run(
+        self,
+        model: str | Networks,
+        noise: Noise,
+        procedure: Procedure,
+        arithmetic: str | None,
+        title: str,
+        about: str = "",
+        preparation: PerInputSigma | None = None,
+        memory: MemoryUse | None = None,
+    ) -> None:
+        """Answer for every input under a progress bar. What can be refused is refused before anything is loaded."""
+        from smoothcert.arithmetic import check
+        from smoothcert.bounds import check_draws
+        from smoothcert.runs.start import Ask, Resources, settled, start
+        from smoothcert.streams import check_seed
+
+        check(arithmetic, noise, "--arithmetic")
+        check_seed(self.seed)
+        if self.batch is not None:
+            check_draws(self.batch, "batch", "the engine")
+        command = shlex.join(["smoothcert", *sys.argv[1:]])
+        resources = Resources(self.batch, self.engine, self.threads, self.cluster(), command)
+        data = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
+        inputs = data.load()
+        ask = Ask(model, data, noise, procedure, self.seed, preparation, memory)
+        ask, reason = settled(ask, inputs, self.out, arithmetic)
+        remark(reason)
+        remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))
+        if not start(ask, inputs, self.out, resources, run_bar(f"{title} {inputs.name}"), remark):
+            remark(f"{self.out} was complete: nothing was drawn")
+
+    def say_summary(self) -> None:
+        """What the finished run found, and where to look next."""
+        from smoothcert.report.metrics import figures
+        from smoothcert.report.tables import text_table
+        from smoothcert.runs.store import read
+
+        run = read(self.out)
+        print(text_table([figures(run)]))
+        calls = run.means.member_calls if run.means else None
+        if calls and calls.early:
+            share = f"{calls.asked / calls.rows:.2f} of {calls.members}"
+            print(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
+        out = self.out
+        print(f"kept in {out}; next: smoothcert verify {out}, smoothcert report {out} --html report.html")
+
+
+def draws(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose first argument is a Drawing, as one that has all these options behind its own."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    kinds, defaults = get_type_hints(Drawing, include_extras=True), Drawing._field_defaults
+    shared = [
+        inspect.Parameter(
+            name, own[0].kind, default=defaults.get(name, inspect.Parameter.empty), annotation=kinds[name]
+        )
+        for name in Drawing._fields
+    ]
+    # A signature has what is required first.
+    every = sorted([*own, *shared], key=lambda option: option.default is not inspect.Parameter.empty)
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        command(Drawing(**{name: given.pop(name) for name in Drawing._fields}), **given)
+
+    with_options.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {option.name: option.annotation for option in every}
+    return with_options

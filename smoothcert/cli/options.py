@@ -1,0 +1,261 @@
+"""Options that several commands share, with one wording, and the parts that their words become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from smoothcert import catalog
+from smoothcert.data import Subset
+from smoothcert.errors import OptionError, unknown
+
+if TYPE_CHECKING:
+    from smoothcert.contracts import Noise, Sampling
+    from smoothcert.preparation.per_input_sigma import PerInputSigma
+
+# The model, the data and the noise.
+Model = Annotated[
+    str, typer.Argument(help="Checkpoint or ensemble folder, file.onnx, zoo name, or package.module:callable.")
+]
+Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
+Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
+Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
+Start = Annotated[int, typer.Option(help="Begin at this index.")]
+Split = Annotated[str, typer.Option(help="Which split of the data.")]
+Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
+ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
+Shape = Annotated[str, typer.Option(help="Shape of one input, channels first, as in 3,32,32.")]
+Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
+NoiseName = Annotated[
+    str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")
+]
+NoiseSet = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
+Arithmetic = Annotated[
+    str | None,
+    typer.Option(help="exact (Gaussian noise in whole steps of 1/255) or float.  [default: exact for 8-bit data]"),
+]
+
+# The test.
+Radius = Annotated[float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")]
+N0 = Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class to be tested.")]
+Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
+Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
+
+# The means.
+Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
+Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
+
+# Runs that are there.
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+ModelNow = Annotated[str | None, typer.Option("--model", help="Where the model is now, if it has moved.")]
+DataNow = Annotated[str | None, typer.Option("--data", help="Where the data is now, if it has moved.")]
+MemoryNow = Annotated[str | None, typer.Option("--memory", help="Where the memory is now, if it has moved.")]
+ReportRadii = Annotated[str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: every 0.25.")]
+Tables = Annotated[str | None, typer.Option("--tables", help="Layout of the tables: text, md or latex.")]
+Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for `smoothcert train --labels`.")]
+OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]
+
+# A memory of regions beside a run.
+Memory = Annotated[
+    Path | None,
+    typer.Option(help="Memory of regions that never disagree, made if missing; its promises become the certificates."),
+]
+MemoryOrder = Annotated[
+    str | None,
+    typer.Option("--order", help="Order of admission: index, reverse, radius (largest first), random."),
+]
+Frozen = Annotated[
+    bool,
+    typer.Option(
+        "--frozen",
+        help="Draw nothing, add nothing: answer from regions already in --memory, and abstain outside them. The "
+        "certificate is then of a function that no longer changes, inside its regions.",
+    ),
+]
+AskedMemory = Annotated[
+    Path | None,
+    typer.Option(
+        "--memory", help="Inside a region of this memory its label is the answer, without a draw; nothing is added."
+    ),
+]
+
+ALPHA = 0.001  # unless told
+T = TypeVar("T")
+
+
+def numbers(text: str, kind: Callable[[str], T], must: str) -> list[T]:
+    """Numbers between commas; refused by saying what they must be."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError as error:
+        raise OptionError(f"{must}; got '{text}'") from error
+
+
+def parse_range(text: str | None, option: str = "--range") -> tuple[float, float] | None:
+    """`lo,hi` → two numbers."""
+    if text is None:
+        return None
+    must = f"{option} must be two numbers lo,hi"
+    found = numbers(text, float, must)
+    if len(found) != 2:
+        raise OptionError(f"{must}; got '{text}'")
+    return found[0], found[1]
+
+
+def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
+    """--radius 0.5 or --radii 0.25,0.5,… as one tuple."""
+    if radius is not None and radii is not None:
+        raise OptionError("give one of --radius and --radii; got both")
+    if radius is not None:
+        return (radius,)
+    return tuple(numbers(radii, float, "--radii must be numbers with commas between") if radii is not None else ())
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """`3,32,32` → the sizes of an input."""
+    must = "--shape must be whole numbers above 0, as in 3,32,32"
+    sizes = numbers(text, int, must)
+    if min(sizes) < 1:
+        raise OptionError(f"{must}; got '{text}'")
+    return tuple(sizes)
+
+
+def parse_value(text: str) -> Any:
+    """A number, a true or false, a list of values between commas, or the text itself."""
+    if "," in text:
+        return [parse_value(part) for part in text.split(",")]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def named(settings: list[str] | None) -> dict[str, Any]:
+    """`name=value` words as options."""
+    pairs = [setting.partition("=") for setting in settings or []]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise OptionError(f"--set must be name=value; got '{name}'")
+    return {name: parse_value(text) for name, _, text in pairs}
+
+
+def check_file(out: Path, *endings: str, there: bool = True) -> None:
+    """Refuse a file that could not be written in the end, before any work."""
+    if out.suffix.lower() not in endings:
+        raise OptionError(f"--out must be a file name that ends in {' or '.join(endings)}; got '{out}'")
+    if there and not out.parent.is_dir():
+        raise OptionError(f"--out must be in a folder that exists; got '{out}'")
+
+
+def subset(
+    data: str, split: str, skip: int, max: int, range: str | None, image_size: int | None, start: int = 0
+) -> Subset:
+    """The data options of a command as one value; the text of --range is read here."""
+    return Subset(data, split, skip, max, start, parse_range(range), image_size)
+
+
+def sampling_of(
+    name: str | None, n: int | None, alpha: float, radius: float | None, radii: str | None, settings: list[str] | None
+) -> Sampling:
+    """The sampling that these options ask for: spending when a radius is given, else fixed, unless named."""
+    asked = parse_radii(radius, radii)
+    name = name or ("spending" if asked else "fixed")
+    fields, given = catalog.fields("sampling", name), named(settings)
+    if n is not None and "n" not in fields:
+        raise OptionError(f"--n is the number of draws of fixed and runner_up; {name} takes --set cap=… instead")
+    if asked and "radii" not in fields:
+        raise OptionError(f"{name} finds the largest radius; leave out --radius and --radii, or take spending")
+    options: dict[str, Any] = {} if n is None else {"n": n}
+    if "alpha" in fields and ("alpha" not in given or alpha != ALPHA):
+        options["alpha"] = alpha
+    if "radii" in fields and (asked or "radii" not in given):
+        options["radii"] = asked
+    sampling: Sampling = catalog.build("sampling", name, _together(options, given))
+    return sampling
+
+
+def noise_of(name: str, sigma: float | None, settings: list[str] | None) -> tuple[Noise, list[str]]:
+    """The noise that these options ask for, and those of the settings that are not its own."""
+    fields = catalog.fields("noise", name)
+    own, rest = settings_of("noise", name, settings)
+    if sigma is not None and "sigma" not in fields:
+        takes = " and ".join(f"--set {field}=…" for field in sorted(fields))
+        raise OptionError(f"--sigma is no option of {name} noise, which takes {takes}; got {sigma}")
+    noise: Noise = catalog.build("noise", name, _together({} if sigma is None else {"sigma": sigma}, named(own)))
+    return noise, rest
+
+
+def _together(options: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What options and --set say; neither silently wins."""
+    for name in options:
+        if name in settings:
+            raise OptionError(f"--{name} and --set {name}=… must not be given together; got both")
+    return {**options, **settings}
+
+
+def settings_of(folder: str, name: str, settings: list[str] | None) -> tuple[list[str], list[str]]:
+    """Those of the `name=value` settings that are options of a part, and the others."""
+    fields = catalog.fields(folder, name)
+    own = [setting for setting in settings or [] if setting.partition("=")[0] in fields]
+    return own, [setting for setting in settings or [] if setting not in own]
+
+
+def only_noise(name: str, sigma: float | None, settings: list[str] | None, whose: str) -> Noise:
+    """The noise that these options ask for, where settings can be of nothing else."""
+    noise, rest = noise_of(name, sigma, settings)
+    if rest:
+        raise OptionError(f"--set of {whose} must be an option of {name} noise; got '{rest[0]}'")
+    return noise
+
+
+def preparation_of(
+    asked: bool, noise: Noise, numbers: Mapping[str, float | None], bounds: str | None, search: str | None
+) -> PerInputSigma | None:
+    """The search for each input's noise level, if one is asked for."""
+    from smoothcert.preparation.per_input_sigma import PerInputSigma
+
+    low, high = parse_range(bounds, "--sigma-bounds") or (None, None)
+    given = {**numbers, "low": low, "high": high, "search": search}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if not asked:
+        if options:
+            raise OptionError(f"--{next(iter(options)).replace('_', '-')} belongs to --sigma-per-input; got it without")
+        return None
+    part = PerInputSigma(**options)
+    part.check(noise)
+    return part
+
+
+def check_memory(
+    file: Path | None, order: str | None, frozen: bool, noise: Noise, own_levels: bool, against: str
+) -> None:
+    """Refuse what does not go together, before anything is loaded."""
+    from smoothcert.memory import NORMS
+    from smoothcert.runs.remember import ORDERS
+
+    if file is None:
+        for option in ("--order",) * (order is not None) + ("--frozen",) * frozen:
+            raise OptionError(f"{option} belongs to --memory; got it without")
+        return
+    if noise.norm not in NORMS:
+        raise unknown("norm of a noise with --memory", noise.norm, NORMS)
+    if against == "labels":
+        raise OptionError("--against must not be labels with --memory, which would be told the true labels; got labels")
+    if order is not None and order not in ORDERS:
+        raise unknown("--order", order, ORDERS)
+    if frozen and (order is not None or own_levels):
+        option = "--order" if order is not None else "--sigma-per-input"
+        raise OptionError(f"{option} must not be given with --frozen, which draws and adds nothing; got both")
+
+
+def say_noise(noise: Any) -> str:
+    """A noise and its options in words."""
+    part = catalog.describe(noise)
+    return f"{part.pop('name')} noise ({noise.norm}), " + ", ".join(f"{name} {value:g}" for name, value in part.items())

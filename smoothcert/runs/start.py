@@ -1,0 +1,173 @@
+"""Begin a run, or continue it: everything between what is asked and the first draw. The commands that draw use it too.
+
+>>> ask = Ask("models/a", Subset("cifar10", skip=20), Gaussian(0.25), Certify(100, Fixed(100_000, 0.001)))
+>>> inputs = ask.data.load()
+>>> ask, _ = settled(ask, inputs, Path("runs/a"))
+>>> start(ask, inputs, Path("runs/a"))
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from smoothcert import arithmetic, catalog
+from smoothcert.classifiers import composite, digest, ready, try_once
+from smoothcert.classifiers.composed import Bundle
+from smoothcert.contracts import Classifier, Noise, Procedure, batch_rows
+from smoothcert.data import Inputs, Subset
+from smoothcert.engine.batch_check import classes
+from smoothcert.ensembles.holdout import load_unused
+from smoothcert.errors import ModelError
+from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.runs.remember import MemoryUse
+from smoothcert.runs.store import MODEL, is_complete, refuse_strangers
+from smoothcert.spec import Means, Recipe, Spec, now, versions
+
+if TYPE_CHECKING:
+    from smoothcert.engine.ray import Cluster
+    from smoothcert.preparation.per_input_sigma import PerInputSigma
+
+
+class Network(NamedTuple):
+    """One network of a composition; a core has no noise."""
+
+    role: str
+    model: str
+    noise: Noise | None
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The networks that aces or route compose; their description is kept in the run's folder."""
+
+    kind: composite.Kind
+    members: tuple[Network, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of every input of a data set."""
+
+    model: str | Networks
+    data: Subset
+    noise: Noise
+    procedure: Procedure
+    seed: int = 0
+    preparation: PerInputSigma | None = None
+    memory: MemoryUse | None = None
+
+
+@dataclass(frozen=True)
+class Resources:
+    """By which means draws are made; they change how fast rows come, not what they say."""
+
+    batch: int | None = None
+    engine: str = "auto"
+    threads: int | None = None
+    cluster: Cluster | None = None
+    command: str = ""
+
+
+def settled(ask: Ask, inputs: Inputs, out: Path, how: str | None = None) -> tuple[Ask, str]:
+    """The same with all Gaussian noises in one arithmetic, and why that is not the exact one.
+
+    A run that was begun in floats goes on in floats.
+    """
+    recipe = out / "recipe.toml"
+    if how is None and recipe.exists() and Recipe.read(recipe).spec.noise == ask.noise:
+        how = "float"
+    networks = ask.model.members if isinstance(ask.model, Networks) else ()
+    numbered = ((int(index), inputs.tensor(place)) for place, index in enumerate(inputs.indices))
+    found = arithmetic.choose(ask.noise, how, numbered, [network.noise for network in networks], "--arithmetic")
+    if isinstance(ask.model, Networks):
+        members = tuple(part._replace(noise=noise) for part, noise in zip(networks, found.others, strict=True))
+        ask = replace(ask, model=replace(ask.model, members=members))
+    return replace(ask, noise=found.noise), found.reason
+
+
+def start(
+    ask: Ask,
+    inputs: Inputs,
+    out: Path,
+    resources: Resources | None = None,
+    watch: AbstractContextManager[Watcher] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> int:
+    """Answer for every input, continuing what an earlier attempt left: how many inputs were left.
+
+    Nothing is made fast, and nothing written, where the run is complete or of another question.
+    """
+    resources = resources or Resources()
+    refuse_strangers(out)
+    loaded, whole = _loaded(ask.model, inputs, out)
+    spec = make_spec(ask, inputs, out, whole)
+    say(spec.uncovered)
+    if is_complete(out, spec) and ask.memory is None:
+        return 0
+    prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
+    say(prepared.note)
+    means = Means(
+        resources.batch or batch_rows(inputs.shape), prepared.engine, resources.command, resources.threads,
+        prepared.workers, versions(), (prepared.note,) if prepared.note else (), started=now(),
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        remember = stack.enter_context(ask.memory.opened(spec, out, say)) if ask.memory else None
+        watcher = stack.enter_context(watch) if watch else None
+        recipe = Recipe(spec, means)
+        return carry_out(recipe, out, inputs, prepared.classifier, watcher, resources.cluster, remember, whole)
+
+
+def make_spec(ask: Ask, inputs: Inputs, out: Path, whole: composite.Composite | None = None) -> Spec:
+    """What is asked, with the hashes of model and data and absolute places. The model must have been loaded."""
+    if isinstance(ask.model, Networks):
+        place, hashed = str((out / MODEL).resolve()), (whole or _described(ask.model, out)).digest
+    else:
+        place, hashed = _place(ask.model), digest(ask.model)
+    data = ask.data if ask.data.spec in catalog.names("data") else replace(ask.data, spec=_place(ask.data.spec))
+    return Spec(
+        place, hashed.hex, data, inputs.digest, len(inputs), tuple(inputs.shape), ask.noise, ask.procedure, ask.seed,
+        ask.preparation, hashed.covers,
+    )  # fmt: skip
+
+
+def _place(spec: str) -> str:
+    return str(Path(spec).resolve()) if Path(spec).exists() else spec
+
+
+def _loaded(model: str | Networks, inputs: Inputs, out: Path) -> tuple[Classifier, composite.Composite | None]:
+    """The model, or the networks of a composition, found to go together, and what the run's folder will say of them."""
+    if isinstance(model, str):
+        return load_unused(model, inputs), None
+    roles, models, noises = zip(*model.members, strict=True)
+    members = tuple(load_unused(one, inputs) for one in models)
+    _refuse_unlike(dict(zip(roles, members, strict=True)), inputs)
+    return Bundle(roles, members, noises), _described(model, out)
+
+
+def _described(networks: Networks, out: Path) -> composite.Composite:
+    members = tuple(
+        composite.described(out / MODEL, model, role, None if noise is None else catalog.describe(noise))
+        for role, model, noise in networks.members
+    )
+    return composite.Composite(networks.kind, members, options=networks.options)
+
+
+def _refuse_unlike(networks: Mapping[str, Classifier], inputs: Inputs) -> None:
+    """Networks that answer must have the same classes; a selector one for each branch."""
+    found = {}
+    for role, classifier in networks.items():
+        try_once(classifier, inputs.tensor(0))
+        found[role] = classes(classifier, inputs.tensor(0))
+    branches = sum(role.startswith("branch") for role in networks) or 2
+    if found.get("select", branches) != branches:
+        raise ModelError(f"the selector must have {branches} classes, one a branch; got {found['select']}")
+    answering = {role: number for role, number in found.items() if role != "select"}
+    if len(set(answering.values())) > 1:
+        words = ", ".join(f"{number} in {role}" for role, number in answering.items())
+        raise ModelError(f"classes of a composition's networks must be the same; got {words}")
