@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,7 +66,7 @@ def _verify_run(
     again = f"{found.votes} draws, {found.explained} votes moved within rounding"
     if found.redrawn:
         begun = f"from {found.redrawn_attempts} of {found.attempts} attempts, " if found.attempts > 1 else ""
-        again += f"; {begun}{1 - found.redrawn / found.rows:.0%} of rows not drawn again"
+        again += f"; {begun}{math.floor(1000 - 1000 * found.redrawn / found.rows) / 10:g} % of rows not drawn again"
     typer.echo(
         f"{found.rows} of {spec.inputs} inputs recomputed from their counts; {found.redrawn} drawn again ({again})"
         + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")

@@ -78,25 +78,24 @@ def make_denoised(out: Path, model: str, denoisers: Sequence[str], vote: str | N
             "(put its members behind the denoiser, then make the ensemble of these)"
         )
     shape = _shape([model, *denoisers])
-    loaded = {spec: load(spec) for spec in [*dict.fromkeys(denoisers), model]}
+    loaded, classifier = {spec: load(spec) for spec in dict.fromkeys(denoisers)}, load(model)
     if shape is not None:
-        _refuse_misfits(loaded, model, shape)
+        _refuse_misfits(loaded, (model, classifier), shape)
     members = [composite.described(out, spec, "denoiser") for spec in denoisers]
     made = Composite("denoised", (*members, composite.described(out, model, CLASSIFIER)), part)
     composite.write(out, made)
     return MadeDenoised(made, shape is not None)
 
 
-def _refuse_misfits(loaded: Mapping[str, Classifier], model: str, shape: tuple[int, ...]) -> None:
+def _refuse_misfits(denoisers: Mapping[str, Classifier], model: tuple[str, Classifier], shape: tuple[int, ...]) -> None:
     """Denoisers must give back images, and the model scores."""
-    for spec, part in loaded.items():
-        answer = _answer(f"{'model' if spec == model else 'denoiser'} {spec}", part, shape)
-        if spec != model and answer != list(shape):
+    for spec, denoiser in denoisers.items():
+        if (answer := _answer(f"denoiser {spec}", denoiser, shape)) != list(shape):
             got = f"{answer} (a classifier?)" if len(answer) == 1 else answer
             raise ModelError(f"denoiser {spec} must give back inputs of shape {list(shape)}; got outputs {got}")
-        if spec == model and len(answer) != 1:
-            hint = " (a denoiser?)" if answer == list(shape) else ""
-            raise ModelError(f"model {model} must give scores, one a class; got outputs {answer}{hint}")
+    if len(answer := _answer(f"model {model[0]}", model[1], shape)) != 1:
+        hint = " (a denoiser?)" if answer == list(shape) else ""
+        raise ModelError(f"model {model[0]} must give scores, one a class; got outputs {answer}{hint}")
 
 
 def _denoisers_vote(vote: str | None, denoisers: int) -> Part | None:

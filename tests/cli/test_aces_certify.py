@@ -188,7 +188,7 @@ def test_a_run_continues_and_refuses_another_composition(smoothcert, tmp_path):
     assert smoothcert(f"{line} --max 15 --out run")[0] == 0
     assert smoothcert(f"{line} --out whole")[0] == 0
     code, _, err = smoothcert(f"{line} --theta 0.9 --out whole")
-    assert code == 2 and "got another composition" in err
+    assert code == 2 and "answers another question" in err and "'theta': 0.9" in err
     code, _, err = smoothcert(f"{line.replace('--n 400', '--n 500')} --out whole")
     assert code == 2 and "answers another question" in err
     shutil.copytree(tmp_path / "whole", tmp_path / "half")
@@ -202,6 +202,15 @@ def test_a_run_continues_and_refuses_another_composition(smoothcert, tmp_path):
     code, _, err = smoothcert(f"{line} --out taken")
     assert code == 2 and "holds other things, such as thesis.tex" in err
     assert not (tmp_path / "taken" / "model").exists()
+
+
+def test_a_refused_composition_leaves_an_honest_run_as_it_was(smoothcert, tmp_path):
+    assert smoothcert(f"certify switches:steep {DATA.replace('--look 100 ', '')} --out own")[0] == 0
+    kept = sorted((tmp_path / "own").rglob("*"))
+    code, _, err = smoothcert(f"aces certify {NETWORKS} {DATA} --out own")
+    assert code == 2 and "answers another question" in err
+    assert sorted((tmp_path / "own").rglob("*")) == kept
+    assert smoothcert("verify own --redraw 1")[0] == 0
 
 
 @pytest.mark.parametrize(("line", "words"), [

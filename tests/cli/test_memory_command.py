@@ -158,7 +158,7 @@ def test_bad_options_are_one_line(place, capsys, options, said):
 
 @pytest.mark.parametrize(("words_", "said"), [
     (["create", "m", "islands:score", "--shape", "2,x"], "--shape must be whole numbers"),
-    (["create", "m", "islands:score", "--shape", "0"], "shape of a memory must be positive"),
+    (["create", "m", "islands:score", "--shape", "0"], "--shape must be whole numbers above 0"),
     (["create", "m", "islands:score", "--shape", "2", "--norm", "l7"], "norm of a memory must be one of l1, l2"),
     (["create", "m", "islands:nothing", "--shape", "2"], "model must name a callable"),
     (["stats", "none"], "none must be a memory; there is no such file"),

@@ -118,7 +118,7 @@ PRINTED = {
 VARYING = (
     (r"\b[0-9a-f]{64}\b", "SHA256"),
     (r"\b[0-9a-f]{32}\b", "IDENTITY"),
-    (r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8}\b", "xxxxxxxx"),
+    (r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8}\b|(?<![.\w])\d{8}(?![.\w])", "xxxxxxxx"),
     (r"\d{4}-\d\d-\d\d(.)\d\d:\d\d(:\d\d)?", r"YYYY-MM-DD\1hh:mm"),
     (r"\b\d:\d\d:\d\d(\.\d+)?", "h:mm:ss"),
     (r"\b\d+\.\d+ m?s\b", r"#.# s"),
