@@ -31,7 +31,7 @@ from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.runs.certify import _continued, _row, _sum
-from smoothcert.runs.start import Ask, settled
+from smoothcert.runs.start import RunRequest, settled
 from smoothcert.runs.store import RunStore
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.spec import Means, Recipe, Spec, versions
@@ -131,7 +131,7 @@ def main():
     options = parser.parse_args()
     inputs = data.load(options.data, "test", options.skip, options.max)
     procedure, own = Certify(100, Fixed(options.n)), threading.local()
-    asked = Ask(options.members[0], Subset(options.data), Gaussian(options.sigma), procedure)
+    asked = RunRequest(options.members[0], Subset(options.data), Gaussian(options.sigma), procedure)
     noise = settled(asked, inputs, options.out)[0].noise  # as `smoothcert certify` would
     names = [*options.members, *options.ensembles]
     models = models_of(options.members, options.ensembles, own)

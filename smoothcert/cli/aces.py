@@ -53,11 +53,11 @@ def certify(
     from smoothcert.procedures.aces import AcesProcedure
     from smoothcert.report.aces import TENTHS, lines, note, text
     from smoothcert.runs.components import parts
-    from smoothcert.runs.start import Network, Networks
+    from smoothcert.runs.start import Networks, RoleNetwork
 
     around = o.only_noise(noise, sigma, set_, "aces")
-    selecting = () if select is None else (Network("select", select, around),)
-    members = (Network("certify", certify, around), Network("core", core, None), *selecting)
+    selecting = () if select is None else (RoleNetwork("select", select, around),)
+    members = (RoleNetwork("certify", certify, around), RoleNetwork("core", core, None), *selecting)
     networks = Networks("aces", members, {"theta": theta})
     procedure, about = AcesProcedure(theta, n0, n, alpha, look), f"two tests at {alpha / 2:g} each"
     drawing.run(networks, around, procedure, arithmetic, "aces", about)

@@ -70,7 +70,7 @@ class Drawing(NamedTuple):
         """Answer for every input under a progress bar. What can be refused is refused before anything is loaded."""
         from smoothcert.arithmetic import check
         from smoothcert.bounds import check_draws
-        from smoothcert.runs.start import Ask, Resources, settled, start
+        from smoothcert.runs.start import Resources, RunRequest, settled, start
         from smoothcert.streams import check_seed
 
         check(arithmetic, noise, "--arithmetic")
@@ -81,7 +81,7 @@ class Drawing(NamedTuple):
         resources = Resources(self.batch, self.engine, self.threads, self.cluster(), command)
         data = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
         inputs = data.load()
-        ask = Ask(model, data, noise, procedure, self.seed, preparation, memory)
+        ask = RunRequest(model, data, noise, procedure, self.seed, preparation, memory)
         ask, reason = settled(ask, inputs, self.out, arithmetic)
         remark(reason)
         remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))

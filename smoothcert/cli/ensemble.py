@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from smoothcert.ensembles.spec import EnsembleSpec
 
 
-class Group(TyperGroup):
+class EnsembleCommands(TyperGroup):
     """`smoothcert ensemble A B …` is short for `smoothcert ensemble make A B …`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -32,7 +32,9 @@ class Group(TyperGroup):
         return super().parse_args(ctx, ["make", *args] if args and args[0] not in known else args)
 
 
-app = typer.Typer(cls=Group, help="Ensembles: make one of several models, or forecast what more members will bring.")
+app = typer.Typer(
+    cls=EnsembleCommands, help="Ensembles: make one of several models, or forecast what more members will bring."
+)
 
 
 @app.command("make")
@@ -205,6 +207,7 @@ def forecast(
     smoothcert ensemble forecast models/a models/b models/c --data cifar10 --skip 20 --start 1 --sigma 0.25
     """
     from smoothcert.ensembles.forecast import Forecast
+    from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.variance import member_alone, sample, work
 
     numbers = tuple(sorted(set(o.numbers(sizes, int, "--sizes must be whole numbers with commas between"))))

@@ -12,7 +12,7 @@ from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from smoothcert.runs.start import Network
+    from smoothcert.runs.start import RoleNetwork
 
 app = typer.Typer(help="Routing: a smoothed selector chooses among branches with noise levels of their own.")
 
@@ -81,23 +81,23 @@ def certify(
     """
     from smoothcert.noise.gaussian import Gaussian
     from smoothcert.procedures.route import RouteProcedure
-    from smoothcert.runs.start import Network, Networks
+    from smoothcert.runs.start import Networks, RoleNetwork
 
     around, branches = Gaussian(sigma), [_branch(number, text) for number, text in enumerate(branch)]
     if len(branches) < 2:
         raise OptionError(f"--branch must be given at least twice; got {len(branches)}")
     procedure = RouteProcedure(n0, o.sampling_of(sampling, n, alpha, radius, None, set_))
     about = f"{len(branches)} branches and their selector: two tests at {alpha / 2:g} each"
-    networks = Networks("route", (*branches, Network("select", select, around)))
+    networks = Networks("route", (*branches, RoleNetwork("select", select, around)))
     drawing.run(networks, around, procedure, arithmetic, "route", about)
     drawing.say_summary()
     show(drawing.out)
 
 
-def _branch(number: int, text: str) -> Network:
+def _branch(number: int, text: str) -> RoleNetwork:
     """`MODEL@SIGMA` → role, model and noise."""
     from smoothcert.noise.gaussian import Gaussian
-    from smoothcert.runs.start import Network
+    from smoothcert.runs.start import RoleNetwork
 
     model, mark, level = text.rpartition("@")
     try:
@@ -106,7 +106,7 @@ def _branch(number: int, text: str) -> Network:
         mark = ""
     if not mark or not model:
         raise OptionError(f"--branch must be MODEL@SIGMA or MODEL@{CORE}; got '{text}'")
-    return Network(f"branch {number}", model, noise)
+    return RoleNetwork(f"branch {number}", model, noise)
 
 
 @app.command("show")

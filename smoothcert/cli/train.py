@@ -157,7 +157,7 @@ def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
     """The loop's reports as a bar: time left, loss by term at each step, accuracy under noise after each epoch."""
     from smoothcert.training.loop import Watch
 
-    class Bar(Watch):
+    class TrainingBar(Watch):
         def started(self, done: int, epochs: int, steps: int) -> None:
             # The bar opens here and not before, so that bad settings leave one line and nothing else.
             self.update = stack.enter_context(console.bar("training", "epochs"))
@@ -181,7 +181,7 @@ def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
             epoch = math.ceil(self.done / self.steps)
             self.update(self.done, self.epochs * self.steps, f"epoch {epoch}/{self.epochs}, {told}{self.found}")
 
-    return Bar()
+    return TrainingBar()
 
 
 def _event_log(stack: contextlib.ExitStack, out: Path) -> Any:

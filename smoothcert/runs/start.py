@@ -1,6 +1,6 @@
 """Begin a run, or continue it: everything between what is asked and the first draw. The commands that draw use it too.
 
->>> ask = Ask("models/a", Subset("cifar10", skip=20), Gaussian(0.25), Certify(100, Fixed(100_000, 0.001)))
+>>> ask = RunRequest("models/a", Subset("cifar10", skip=20), Gaussian(0.25), Certify(100, Fixed(100_000, 0.001)))
 >>> inputs = ask.data.load()
 >>> ask, _ = settled(ask, inputs, Path("runs/a"))
 >>> start(ask, inputs, Path("runs/a"))
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 
-class Network(NamedTuple):
+class RoleNetwork(NamedTuple):
     """One network of a composition; a core has no noise."""
 
     role: str
@@ -46,12 +46,12 @@ class Networks:
     """The networks that aces or route compose; their description is kept in the run's folder."""
 
     kind: composite.Kind
-    members: tuple[Network, ...]
+    members: tuple[RoleNetwork, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Ask:
+class RunRequest:
     """What is asked of every input of a data set."""
 
     model: str | Networks
@@ -74,7 +74,7 @@ class Resources:
     command: str = ""
 
 
-def settled(ask: Ask, inputs: Inputs, out: Path, how: str | None = None) -> tuple[Ask, str]:
+def settled(ask: RunRequest, inputs: Inputs, out: Path, how: str | None = None) -> tuple[RunRequest, str]:
     """The same with all Gaussian noises in one arithmetic, and why that is not the exact one.
 
     A run that was begun in floats goes on in floats.
@@ -92,7 +92,7 @@ def settled(ask: Ask, inputs: Inputs, out: Path, how: str | None = None) -> tupl
 
 
 def start(
-    ask: Ask,
+    ask: RunRequest,
     inputs: Inputs,
     out: Path,
     resources: Resources | None = None,
@@ -123,7 +123,7 @@ def start(
         return carry_out(recipe, out, inputs, prepared.classifier, watcher, resources.cluster, remember, whole)
 
 
-def make_spec(ask: Ask, inputs: Inputs, out: Path, whole: composite.Composite | None = None) -> Spec:
+def make_spec(ask: RunRequest, inputs: Inputs, out: Path, whole: composite.Composite | None = None) -> Spec:
     """What is asked, with the hashes of model and data and absolute places. The model must have been loaded."""
     if isinstance(ask.model, Networks):
         place, hashed = str((out / MODEL).resolve()), (whole or _described(ask.model, out)).digest
