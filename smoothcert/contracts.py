@@ -164,10 +164,6 @@ class TopClass:
         return scores.argmax(dim=1, keepdim=True)
 
     def close(self, scores: Tensor, share: float) -> Tensor:
-        import torch
-
-        if scores.shape[1] == 1:
-            return torch.zeros(len(scores), 1, dtype=torch.bool)
         first, second = scores.topk(2, dim=1).values.unbind(dim=1)
         return (first - second <= 2 * share * scores.abs().amax(dim=1)).unsqueeze(1)  # one falls, the other rises
 

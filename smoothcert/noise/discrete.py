@@ -25,6 +25,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,6 +45,9 @@ class Discrete(Noise):
     keep: float
     values: int = 256
 
+    norm: ClassVar[Norm] = "l0"
+    from_table: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if isinstance(self.values, bool) or not isinstance(self.values, int) or not 2 <= self.values <= 65536:
             raise OptionError(f"values of discrete must be a whole number from 2 to 65536; got {self.values}")
@@ -54,16 +58,8 @@ class Discrete(Noise):
             )
 
     @property
-    def norm(self) -> Norm:
-        return "l0"
-
-    @property
     def level(self) -> str:
         return f"each coordinate kept with probability {self.keep:g}, of {self.values} values"
-
-    @property
-    def from_table(self) -> bool:
-        return True
 
     @cached_property
     def _other(self) -> int:

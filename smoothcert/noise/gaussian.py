@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,17 +25,12 @@ class Gaussian(Noise):
 
     sigma: float
 
+    norm: ClassVar[Norm] = "l2"
+    kind: ClassVar[str] = "Gaussian noise"
+
     def __post_init__(self) -> None:
         if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
             raise OptionError(f"sigma of gaussian must be a positive number, for inputs in [0,1]; got {self.sigma}")
-
-    @property
-    def norm(self) -> Norm:
-        return "l2"
-
-    @property
-    def kind(self) -> str:
-        return "Gaussian noise"
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write x + σ·normal into out [rows, *x.shape]: float32 Box–Muller on 32-bit words, tail to 6.7 sd.

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class GaussianGrid(Noise):
     sigma: float
     grid: int = 255
 
+    norm: ClassVar[Norm] = "l2"
+
     def __post_init__(self) -> None:
         check_grid(self.grid, "gaussian_grid")
         number = isinstance(self.sigma, int | float) and not isinstance(self.sigma, bool)
@@ -52,10 +54,6 @@ class GaussianGrid(Noise):
             raise OptionError(
                 f"sigma of gaussian_grid must be positive and at most {most:g}, for inputs in [0,1]; got {self.sigma}"
             )
-
-    @property
-    def norm(self) -> Norm:
-        return "l2"
 
     @property
     def kind(self) -> str:

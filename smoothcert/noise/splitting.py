@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class Splitting(Noise):
     grid: int = 255
     pattern: int | None = None
 
+    norm: ClassVar[Norm] = "l1"
+    from_table: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_grid(self.grid, "splitting")
         lam = half_width("splitting", self.lam, self.sigma)
@@ -56,16 +59,8 @@ class Splitting(Noise):
         object.__setattr__(self, "sigma", self.lam / ROOT)
 
     @property
-    def norm(self) -> Norm:
-        return "l1"
-
-    @property
     def level(self) -> str:
         return f"λ = {self.lam:.4g} (σ = {self.sigma:.4g})"
-
-    @property
-    def from_table(self) -> bool:
-        return True
 
     @property
     def cases(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,14 +25,12 @@ class Uniform(Noise):
     lam: float = 0.0
     sigma: float = 0.0
 
+    norm: ClassVar[Norm] = "l1"
+
     def __post_init__(self) -> None:
         lam = half_width("uniform", self.lam, self.sigma)
         object.__setattr__(self, "lam", lam)
         object.__setattr__(self, "sigma", float(self.sigma) or lam / ROOT)
-
-    @property
-    def norm(self) -> Norm:
-        return "l1"
 
     @property
     def level(self) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from smoothcert.contracts import Stream, Tensor
-from smoothcert.errors import OptionError, unknown
+from smoothcert.errors import OptionError, require_count, unknown
 from smoothcert.noise import ScalableNoise, at_level, described
 from smoothcert.preparation import estimate, slope
 
@@ -49,10 +49,7 @@ class PerInputSigma:
     def __post_init__(self) -> None:
         if self.search not in SEARCHES:
             raise unknown("search of per_input_sigma", str(self.search), SEARCHES)
-        for name in ("steps", "draws", "evaluations"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise OptionError(f"{name} of per_input_sigma must be a whole number of at least 1; got {value}")
+        require_count("per_input_sigma", steps=self.steps, draws=self.draws, evaluations=self.evaluations)
         if not (isinstance(self.step_size, int | float) and 0 < self.step_size < math.inf):
             raise OptionError(f"step_size of per_input_sigma must be a positive number; got {self.step_size}")
         if self.search == "votes" and self.draws < FEWEST:

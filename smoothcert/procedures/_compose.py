@@ -78,12 +78,12 @@ def as_votes(column: Counts | Sequence[int]) -> tuple[int, ...]:
     return tuple(int(count) for count in column)
 
 
-def check_halves(whose: str, n: int, alpha: float) -> None:
-    """Refuse numbers of draws with which tests at alpha/2 can never succeed."""
+def check_answerable(whose: str, n: int, alpha: float, tests: int = 1) -> None:
+    """Refuse numbers of draws with which so many tests, which share alpha, can never succeed."""
     check_alpha(alpha, whose)
     check_draws(n, "n", whose)
-    fewest = fewest_draws(0.5, alpha / 2)
-    while tie_p_value(fewest, 0) > alpha / 2:
+    fewest = fewest_draws(0.5, alpha / tests)
+    while tie_p_value(fewest, 0) > alpha / tests:
         fewest += 1
     if n < fewest:
         raise OptionError(f"n of {whose} must be at least {fewest} to answer anything at alpha {alpha:g}; got {n}")

@@ -24,12 +24,12 @@ import numpy as np
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Certificate, Draw, Noise, Procedure, Source, Steps
 from smoothcert.decisions import BOTH, CORE, VoteCounts, grid_place, guessed, split, who_answers
-from smoothcert.procedures._compose import check_halves, composed, predicted, sampled, sources, tested, unproven
+from smoothcert.procedures._compose import check_answerable, composed, predicted, sampled, sources, tested, unproven
 from smoothcert.readouts import ClassAndEntropy, SelectorUncertainty
 
 
 @dataclass(frozen=True)
-class AcesProcedure(Procedure):
+class Thresholded(Procedure):
     """n0 draws choose, n fresh ones test at alpha/2 each; the first `n_predict` of these are a prediction's."""
 
     theta: float = 0.3
@@ -38,17 +38,23 @@ class AcesProcedure(Procedure):
     alpha: float = 0.001
     n_predict: int = field(default=10_000, metadata={"stored": "look"})
 
-    kind: ClassVar[Literal["certify"]] = "certify"
-
     def __post_init__(self) -> None:
-        grid_place(self.theta, "aces")
-        check_draws(self.n0, "n0", "aces")
-        check_draws(self.n_predict, "look", "aces")
-        check_halves("aces", min(self.n, self.n_predict), self.alpha)
+        name = type(self).__module__.rpartition(".")[2]
+        grid_place(self.theta, name)
+        check_draws(self.n0, "n0", name)
+        check_draws(self.n_predict, "look", name)
+        check_answerable(name, min(self.n, self.n_predict), self.alpha, 2)
 
     @property
     def cap(self) -> int:
         return self.n0 + self.n
+
+
+@dataclass(frozen=True)
+class AcesProcedure(Thresholded):
+    """The certified class with the smaller of both radii, or the core's without one."""
+
+    kind: ClassVar[Literal["certify"]] = "certify"
 
     def __call__(self, source: Source, dim: int, truth: int | None = None) -> Steps[Certificate]:
         parts = sources(source)
@@ -76,7 +82,7 @@ class AcesPredict(Procedure):
 
     def __post_init__(self) -> None:
         grid_place(self.theta, "aces_predict")
-        check_halves("aces_predict", self.n, self.alpha)
+        check_answerable("aces_predict", self.n, self.alpha, 2)
 
     @property
     def cap(self) -> int:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from smoothcert.bounds import check_alpha, check_draws, tie_p_value
 from smoothcert.contracts import Certificate, Draw, Procedure, Source, Steps
-from smoothcert.errors import OptionError
-from smoothcert.procedures._compose import predicted
+from smoothcert.procedures._compose import check_answerable, predicted
 
 
 @dataclass(frozen=True)
@@ -21,15 +19,7 @@ class Predict(Procedure):
     kind: ClassVar[Literal["predict"]] = "predict"
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha, "predict")
-        check_draws(self.n, "n", "predict")
-        fewest = 1
-        while tie_p_value(fewest, 0) > self.alpha:
-            fewest += 1
-        if self.n < fewest:
-            raise OptionError(
-                f"n of predict must be at least {fewest} to answer anything at alpha {self.alpha:g}; got {self.n}"
-            )
+        check_answerable("predict", self.n, self.alpha)
 
     @property
     def cap(self) -> int:

@@ -14,7 +14,7 @@ from smoothcert.bounds import check_draws
 from smoothcert.contracts import Certificate, Draw, Procedure, Sampling, Source, Steps
 from smoothcert.errors import ModelError
 from smoothcert.noise import NoNoise
-from smoothcert.procedures._compose import check_halves, composed, sources, unproven
+from smoothcert.procedures._compose import check_answerable, composed, sources, unproven
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
 from smoothcert.sampling.fixed import Fixed
@@ -55,7 +55,7 @@ class RoutePredict(Procedure):
     kind: ClassVar[Literal["predict"]] = "predict"
 
     def __post_init__(self) -> None:
-        check_halves("route_predict", self.n, self.alpha)
+        check_answerable("route_predict", self.n, self.alpha, 2)
 
     @property
     def cap(self) -> int:
