@@ -17,8 +17,6 @@ from smoothcert.errors import ModelError, OptionError, unknown
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from smoothcert.classifiers.module import Module
-    from smoothcert.classifiers.onnx import Onnx
     from smoothcert.contracts import Classifier
 
 ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
@@ -99,12 +97,11 @@ def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | N
     import torch
 
     from smoothcert.classifiers import onnx
-    from smoothcert.classifiers.module import Module
+    from smoothcert.classifiers.module import Module, arranged
 
     if isinstance(classifier, onnx.Onnx):
-        return Ready(
-            classifier, "onnxruntime", classifier.metadata.get("smoothcert", "")
-        )  # a quantised one says its origin
+        origin = classifier.metadata.get("smoothcert", "")  # of a quantised one
+        return Ready(classifier, "onnxruntime", origin)
     if threads is not None:
         torch.set_num_threads(threads)
     if not isinstance(classifier, Module):
@@ -114,13 +111,14 @@ def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | N
     if engine == "auto" and torch.cuda.is_available():
         name, device = "torch", "cuda"
     if name == "torch" or torch.device(classifier.device).type != "cpu":
-        return Ready(_on_torch(classifier, example, device or classifier.device), engine if device else "torch")
+        found = arranged(classifier.network, example, device or classifier.device)
+        return Ready(found, engine if device else "torch")
     try:
         return Ready(onnx.from_network(classifier.network, example), "onnxruntime")
     except ModelError as error:
         if engine == "onnxruntime":
             raise
-        return Ready(_on_torch(classifier, example, "cpu"), "torch", f"running on torch: {error}")
+        return Ready(arranged(classifier.network, example, "cpu"), "torch", f"running on torch: {error}")
 
 
 def _arranged(parts: list[Ready], example: Tensor, threads: int | None) -> tuple[list[Ready], int]:
@@ -132,33 +130,14 @@ def _arranged(parts: list[Ready], example: Tensor, threads: int | None) -> tuple
     total = threads or arrange.cores()
     best = arrange.Arrangement(1, total)
     if networks and len(networks) == len(parts):  # others may not like another thread
-        best = arrange.fastest(_slowest(networks, example, total), example, total)
-    arranged = [
-        part._replace(classifier=part.classifier.with_threads(best.threads))
-        if isinstance(part.classifier, Onnx)
-        else part
-        for part in parts
-    ]
-    return arranged, best.workers
-
-
-def _slowest(networks: list[Onnx], example: Tensor, total: int) -> Onnx:
-    from smoothcert.classifiers import arrange
-
-    if len(networks) == 1:
-        return networks[0]
-    return min(networks, key=lambda network: arrange.speed(network, example, arrange.Arrangement(1, total), 0.0))
-
-
-def _on_torch(classifier: Module, example: Tensor, device: str) -> Module:
-    """A fast copy of the network on a device; the user's own stays where and as it is."""
-    from smoothcert.classifiers.module import arranged
-
-    try:
-        return arranged(classifier.network, example, device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
+        slowest = networks[0]
+        if len(networks) > 1:
+            slowest = min(networks, key=lambda network: arrange.speed(network, example, best, 0.0))
+        best = arrange.fastest(slowest, example, total)
+    for number, part in enumerate(parts):
+        if isinstance(part.classifier, Onnx):
+            parts[number] = part._replace(classifier=part.classifier.with_threads(best.threads))
+    return parts, best.workers
 
 
 def differentiable(classifier: Classifier, example: Tensor) -> Classifier:

@@ -61,12 +61,12 @@ def state_digest(network: nn.Module) -> str:
 
     total = hashlib.sha256()
     for name, value in {**network.state_dict(), **dict(network.named_buffers())}.items():
-        if isinstance(value, torch.Tensor):
-            flat = value.detach().cpu().contiguous().reshape(-1)
-            total.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
-            total.update(flat.view(torch.uint8).numpy().data)
-        else:
+        if not isinstance(value, torch.Tensor) or torch.nn.parameter.is_lazy(value):
             total.update(f"{name} {value!r}".encode())
+            continue
+        total.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        plain = value.detach().dequantize() if value.is_quantized else value.detach().to_dense()
+        total.update(plain.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothcert.classifiers.digests import state_digest
-from smoothcert.errors import ModelError
+from smoothcert.errors import ModelError, OptionError
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,11 @@ def arranged(network: nn.Module, example: Tensor, device: str) -> Module:
     fast = _folded(network, example)
     if any(parameter.ndim == 4 for parameter in fast.parameters()):
         fast = fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return Module(fast.to(device), device)
+    try:
+        return Module(fast.to(device), device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
 
 
 def _folded(network: nn.Module, example: Tensor) -> nn.Module:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -272,3 +273,16 @@ def test_a_digest_says_what_it_covers(outside, tmp_path):
     assert digest(path).covers == digest("cifar10-resnet8-gaussian-0").covers == "weights"
     found = digest("linear:score")
     assert len(found.hex) == 64 and str(found) == found.hex
+
+
+def test_a_run_is_not_resumed_with_other_weights(outside, tmp_path, capsys):
+    from smoothcert.cli.main import run
+
+    np.savez("data.npz", x=np.random.default_rng(0).random((4, 4)).astype(np.float32), y=np.zeros(4, dtype=np.int64))
+    words = ["certify", "outside_net:net", "--data", "data.npz", "--sigma", "0.25", "--n", "100", "--out", "run"]
+    outside(1.0)
+    assert run([*words, "--max", "2"]) == 0 and run([*words, "--max", "2"]) == 0
+    outside(2.0)
+    capsys.readouterr()
+    assert run([*words, "--max", "2"]) == 2
+    assert "model_digest" in capsys.readouterr().err
