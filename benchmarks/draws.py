@@ -1,13 +1,14 @@
 """How many draws a certificate costs, against the fewest that any test could do with.
 
-    python benchmarks/draws.py [--logs ../shared/reference/locuslab] [--paths 150000] [--spacing 100]
-    python benchmarks/draws.py --network imagenet/resnet50 --sigmas 0.25,0.5,1      # other logs than the default two
+    python benchmarks/draws.py [--paths 150000] [--spacing 100]
+    python benchmarks/draws.py LOG_AT_025 LOG_AT_05 --sigmas 0.25,0.5      # other logs or runs, a sigma for each
 
-Inputs are those of the published CIFAR-10 logs, their p recovered as METHODS.md (section 2) says. A ratio is mean draws
-÷ mean min(cap, Wald's bound), selection draws counted where a scheme uses them; `decidable` is over inputs with Wald's
-bound below cap/4, where it is rigorous. Everything is simulated with fixed seeds; after ± stands the Monte-Carlo
-standard error. Two classes are simulated (see smoothcert/plan/cost.py): so a guess can be wrong, and the leader's hits
-are those of whichever class leads. The SPRT knows p and the class; it looks at every draw up to 200, then every 0.5 %.
+Inputs are those of two published CIFAR-10 logs unless others are named, their p recovered as METHODS.md (section 2)
+says. A ratio is mean draws ÷ mean min(cap, Wald's bound), selection draws counted where a scheme uses them; `decidable`
+is over inputs with Wald's bound below cap/4, where it is rigorous. Everything is simulated with fixed seeds; after ±
+stands the Monte-Carlo standard error. Two classes are simulated (see smoothcert/plan/cost.py): so a guess can be wrong,
+and the leader's hits are those of whichever class leads. The SPRT knows p and the class; it looks at every draw up to
+200, then every 0.5 %.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ import numpy as np
 
 from smoothcert.boundaries import leader_alpha
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.plan.cost import Mean, Scheme, full_radius, mean_of, repeats_for, schemes, simulate
+from smoothcert.plan import ASSUMED_DIM
+from smoothcert.plan.cost import Mean, RadiusTest, full_radius, mean_of, radius_tests, repeats_for, simulate
 from smoothcert.plan.like import recovered
 from smoothcert.runs.exchange import open_run
+from smoothcert.sampling import Budget
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.spending import Spending
@@ -31,7 +34,7 @@ from smoothcert.sampling.spending import Spending
 ALPHA = BETA = 0.001
 CAP, N, N0 = 120_000, 100_000, 100
 LEVELS = (0.5, 1.0, 2.0, 3.0)  # r/σ
-LOG = "certify/{0}/noise_{1:.2f}/test/sigma_{1:.2f}"
+PUBLISHED = Path(__file__).parents[1] / "../shared/reference/locuslab/certify/cifar10/resnet110"
 AIMS = {"spending": 1.16, "spending, leader": 1.10}
 
 
@@ -92,9 +95,9 @@ def sprt(p, p0, rng):
 def known_radius(p, sigma, level, spacing, paths):
     """Every scheme at one radius, and the mean of Wald's bound."""
     noise = Gaussian(sigma)
-    p0 = noise.p_needed(level * sigma, 1)
+    p0 = noise.p_needed(level * sigma, ASSUMED_DIM)
     least = wald(p, p0)
-    able, _ = schemes(noise, [level * sigma], ALPHA, BETA, CAP, N, N0)
+    able, _ = radius_tests(noise, ASSUMED_DIM, Budget((level * sigma,), ALPHA, BETA, CAP, N), N0)
     if spacing != 100:
         able += at_spacing(noise, level * sigma, p0, spacing)
     repeats = repeats_for(p, able[0].tables, paths)
@@ -113,8 +116,8 @@ def at_spacing(noise, radius, p0, spacing):
     other = Spending((radius,), ALPHA, BETA, CAP, spacing)
     tables = ((p0, other.boundaries(p0)),), ((p0, other.boundaries(p0, leader_alpha(other, (p0,), p0))),)
     return [
-        Scheme(f"spending/{spacing}", tables[0], ALPHA, N0),
-        Scheme(f"spending/{spacing}, leader", tables[1], ALPHA, 0),
+        RadiusTest(f"spending/{spacing}", tables[0], ALPHA, N0),
+        RadiusTest(f"spending/{spacing}, leader", tables[1], ALPHA, 0),
     ]
 
 
@@ -159,25 +162,27 @@ def print_full_radius(p, sigma, paths):
     noise, pilot = Gaussian(sigma), Pilot(ALPHA)
     print(f"\nsigma {sigma:g}, full radius: mean radius and draws, pilot draws and n0={N0} counted")
     for name, sampling in ((f"fixed n={N}", Fixed(N, ALPHA)), (f"pilot cap={pilot.cap} loss={pilot.loss:g}", pilot)):
-        found = full_radius(sampling, noise, p, N0, paths)
+        found = full_radius(sampling, noise, ASSUMED_DIM, p, N0, paths)
         print(f"{name:<32}radius {pair(found.gain, 4)}  draws {pair(found.draws, 0)}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--logs", type=Path, default=Path(__file__).parents[1] / "../shared/reference/locuslab")
-    parser.add_argument("--network", default="cifar10/resnet110", help="folder of the logs")
-    parser.add_argument("--sigmas", default="0.25,0.5")
-    parser.add_argument("--log-alpha", type=float, default=0.01, help="alpha that the logs were made with")
+    parser.add_argument("logs", type=Path, nargs="*", help="logs or runs; default: two published ones")
+    parser.add_argument("--sigmas", default="0.25,0.5", help="the sigma of each log")
+    parser.add_argument("--log-alpha", type=float, help="alpha of the logs; default: as their ceilings show")
     parser.add_argument("--paths", type=int, default=150_000, help="simulated inputs a scheme")
     parser.add_argument("--spacing", type=int, default=100, help="also spending with looks this far apart, at most 100")
     options = parser.parse_args()
     start = time.perf_counter()
     print(f"alpha {ALPHA:g}, beta {BETA:g}, cap {CAP}, n0 {N0} (none for the leader, none for the SPRT)")
-    for sigma in map(float, options.sigmas.split(",")):
-        log = open_run(options.logs / LOG.format(options.network, sigma))
-        p, notes = recovered(log, Gaussian(sigma), N, options.log_alpha)
-        print(f"\n{options.network} log, sigma {sigma:g}: {len(p)} inputs; {'; '.join(notes)}")
+    sigmas = [float(sigma) for sigma in options.sigmas.split(",")]
+    logs = options.logs or [PUBLISHED / f"noise_{sigma:.2f}/test/sigma_{sigma:.2f}" for sigma in sigmas]
+    if len(logs) != len(sigmas):
+        parser.error(f"--sigmas must name the sigma of each log; got {len(sigmas)} for {len(logs)} logs")
+    for log, sigma in zip(logs, sigmas, strict=True):
+        p, notes = recovered(open_run(log), Gaussian(sigma), ASSUMED_DIM, N, options.log_alpha)
+        print(f"\n{log}, sigma {sigma:g}: {len(p)} inputs; {'; '.join(notes)}")
         print_known_radius(p, sigma, options)
         print_full_radius(p, sigma, options.paths // 5)
     print(f"\n{time.perf_counter() - start:.0f} s")

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -176,8 +176,9 @@ def profile(table: Boundaries, p: float) -> Profile:
     return Profile(certify, give_up, running, expected, state.truncated_mass)
 
 
+@runtime_checkable
 class Tabled(Protocol):
-    """A sampling whose boundaries count all draws so far."""
+    """A sampling whose test of one probability is a table."""
 
     @property
     def alpha(self) -> float: ...

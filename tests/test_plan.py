@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_runs import log_of, record
 from scipy.stats import binom
 
 from smoothcert.boundaries import profile
@@ -15,13 +17,15 @@ from smoothcert.errors import OptionError, RunError
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.plan import cost
 from smoothcert.plan.like import counted, recorded_rate, recovered
-from smoothcert.runs.run import Record, Row
+from smoothcert.runs.run import Row
+from smoothcert.sampling import Budget
+from smoothcert.sampling.exhaustive import Exhaustive
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.pilot import Pilot
 from smoothcert.sampling.spending import Spending
 
 NOISE = Gaussian(0.25)
-CAP, N0 = 4000, 50
+CAP, N0, DIM = 4000, 50, 4
 SCHEMES = ("fixed", "staged", "anytime", "spending", "leader")
 
 
@@ -33,7 +37,7 @@ def cache(tmp_path_factory):
 
 
 def planned(radii=(0.3,), alpha=0.01, cap=CAP, n=CAP):
-    able, unable = cost.schemes(NOISE, radii, alpha, alpha, cap, n, N0)
+    able, unable = cost.radius_tests(NOISE, DIM, Budget(radii, alpha, alpha, cap, n), N0)
     assert unable == []
     return dict(zip(SCHEMES, able, strict=True))
 
@@ -127,29 +131,29 @@ def test_means_weigh_inputs_alike_however_often_each_is_simulated():
 
 
 def test_schemes_that_cannot_are_named_and_spending_must():
-    able, unable = cost.schemes(NOISE, [0.75], 0.001, 0.001, 5800, 3000, 100)
+    able, unable = cost.radius_tests(NOISE, DIM, Budget((0.75,), 0.001, 0.001, 5800, 3000), 100)
     assert [scheme.name for scheme in able] == ["spending", "spending, leader"]
     assert len(unable) == 3 and unable[0] == (
         "fixed n=3000: n of fixed must be at least 5114 to certify radius 0.75; got 3000"
     )
     with pytest.raises(OptionError, match="must allow at least 5114 draws"):
-        cost.schemes(NOISE, [0.75], 0.001, 0.001, 5000, 100_000, 100)
+        cost.radius_tests(NOISE, DIM, Budget((0.75,), 0.001, 0.001, 5000, 100_000), 100)
 
 
 def test_the_mean_radius_of_fixed_n_is_exact_within_its_error():
     n, p = 500, 0.9
     hits = np.arange(n + 1)
     radii = np.maximum(proven_radii(hits, n, 0.001, NOISE, 1), 0.0)
-    found = cost.full_radius(Fixed(n, 0.001), NOISE, np.array([p]), 50, 20_000)
+    found = cost.full_radius(Fixed(n, 0.001), NOISE, DIM, np.array([p]), 50, 20_000)
     assert abs(found.gain.value - binom.pmf(hits, n, p) @ radii) <= 5 * found.gain.error
     assert found.draws.value == n + 50
-    assert cost.reach(NOISE, n, 0.001) == radii[-1] and radii[n // 2] == 0.0
+    assert cost.reach(NOISE, DIM, n, 0.001) == radii[-1] and radii[n // 2] == 0.0
 
 
 def test_pilot_draws_are_counted():
     pilot = Pilot(0.001, cap=20_000, pilot=200, loss=0.05)
-    sure = cost.full_radius(pilot, NOISE, np.array([1 - 1e-9]), 50, 200)
-    hopeless = cost.full_radius(pilot, NOISE, np.array([0.3]), 50, 200)
+    sure = cost.full_radius(pilot, NOISE, DIM, np.array([1 - 1e-9]), 50, 200)
+    hopeless = cost.full_radius(pilot, NOISE, DIM, np.array([0.3]), 50, 200)
     assert sure.draws.value == 50 + 10 * 200 + pilot.choose(NOISE, 2000, 2000, 1) and sure.draws.error == 0
     assert hopeless.draws.value < 50 + 200 + 1000 and hopeless.gain.value == 0
 
@@ -161,12 +165,12 @@ def row(index, predicted, radius, **more):
 def test_a_logs_radii_give_back_their_hits():
     n, alpha, hits = 1000, 0.01, [560, 700, 950, 999]
     rows = [row(i, 0, float(NOISE.sigma * _quantile(lower_bound(hit, n, alpha)))) for i, hit in enumerate(hits)]
-    rows += [row(10, -1, 0.0), row(11, 0, cost.reach(NOISE, n, alpha))]
-    p, notes = recovered(Record("log", "certify", tuple(rows)), NOISE, n, alpha)
+    rows += [row(10, -1, 0.0), row(11, 0, cost.reach(NOISE, DIM, n, alpha))]
+    p, notes = recovered(log_of(rows), NOISE, DIM, n, alpha)
     assert p[:4].tolist() == [hit / n for hit in hits]
     assert 0.30 <= p[4] <= 0.505 and 1e-8 <= 1 - p[5] <= 1e-3
     assert "1000 draws at alpha 0.01" in notes[0] and notes[1].startswith("1 abst") and notes[2].startswith("1 input")
-    assert (recovered(Record("log", "certify", tuple(rows)), NOISE, n, alpha)[0] == p).all()
+    assert (recovered(log_of(rows), NOISE, DIM, n, alpha)[0] == p).all()
 
 
 def _quantile(p):
@@ -186,19 +190,41 @@ def test_a_runs_counts_are_used_as_they_are():
     assert counted(row(0, 0, 0.1, answers=answers)) == (110, 200)
     assert counted(row(0, -1, 0.0, answers=answers[2:])) == (110, 200)
     assert counted(row(0, -1, 0.0, answers=answers[:2])) is None
-    p, notes = recovered(Record("run", "certify", (row(0, 1, 0.1, answers=answers),)), NOISE, 10, 0.01)
+    made = replace(record("run", [], {}), rows=(row(0, 1, 0.1, answers=answers), row(1, 1, 0.1)))
+    p, notes = recovered(made, NOISE, DIM, 10)
     assert p.tolist() == [0.35] and len(notes) == 1
 
 
 def test_records_that_say_nothing_are_refused():
     with pytest.raises(RunError, match="at least one"):
-        recovered(Record("none", "certify", ()), NOISE, 100, 0.01)
+        recovered(log_of([], "none"), NOISE, DIM, 100)
     with pytest.raises(RunError, match="must have radii"):
-        recovered(Record("votes", "predict", (row(0, 0, 0.0),)), NOISE, 100, 0.01)
+        recovered(log_of([row(0, 0, 0.0)], "votes", "predict"), NOISE, DIM, 100)
+
+
+def test_a_log_of_radii_asked_for_in_advance_shows_no_probability():
+    with pytest.raises(RunError, match="must hold the largest radii proven"):
+        recovered(log_of([row(0, 0, 0.25)], radii=(0.25,)), NOISE, DIM, 100)
+    with pytest.raises(RunError, match="the counts of at least one input"):
+        recovered(replace(record("recalled", [], {}), rows=(row(0, 1, 0.1),)), NOISE, DIM, 100)
+
+
+def test_a_new_scheme_is_one_new_file(monkeypatch):
+    """A plan asks the catalogue: whoever has `planned` is compared, after the plainer ones."""
+    parts = {
+        "spending": Spending,
+        "fixed": Fixed,
+        "exhaustive": Exhaustive,
+        "late": type("Late", (Spending,), {"name": "late"}),
+    }
+    monkeypatch.setattr(cost.catalog, "names", lambda folder: [*parts])
+    monkeypatch.setattr(cost.catalog, "find", lambda folder, name: (parts[name], {}))
+    assert list(cost.offered(Budget((0.3,), 0.01, 0.01, CAP, CAP))) == ["fixed n=4000", "spending", "late"]
+    assert list(cost.offered(Budget((), 0.01, 0.01, CAP, CAP))) == ["fixed n=4000"]
 
 
 def test_the_recorded_rate():
     timed = (row(0, 0, 0.1, seconds=2.0), row(1, 0, 0.1, seconds=3.0, draws=50))
-    found = recorded_rate(Record("log", "certify", timed), 400)
+    found = recorded_rate(log_of(timed), 400)
     assert found is not None and found.draws == (500 + 50) / 5.0 and "as fast as log was" in found.source
-    assert recorded_rate(Record("log", "certify", (row(0, 0, 0.1),)), 400) is None
+    assert recorded_rate(log_of([row(0, 0, 0.1)]), 400) is None

@@ -14,7 +14,6 @@ from smoothcert.errors import OptionError
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise
     from smoothcert.plan.like import Rate
-    from smoothcert.plan.sheet import Sheet
     from smoothcert.runs.run import Run
 
 
@@ -32,7 +31,9 @@ def command(
     n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class.")] = 100,
     like: Annotated[Path | None, typer.Option(help="Run or log whose inputs the new ones will be like.")] = None,
     like_n: Annotated[int, typer.Option(help="Draws behind each radius of a log.")] = 100_000,
-    like_alpha: Annotated[float, typer.Option(help="Alpha behind the radii of a log; locuslab's fit 0.01.")] = 0.01,
+    like_alpha: Annotated[
+        float | None, typer.Option(help="Alpha behind the radii of a log; default: as stated, or as its ceiling shows.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
     inputs: Annotated[int | None, typer.Option(help="How many inputs; default: as many as --like has.")] = None,
     as_json: Json = False,
@@ -45,60 +46,57 @@ def command(
     asked = o.parse_radii(radius, radii)
     _check(n0, like_n, like_alpha, rate, inputs)
 
+    from smoothcert import plan
     from smoothcert.plan.like import recovered
-    from smoothcert.plan.sheet import Request
     from smoothcert.runs.exchange import open_run
 
-    record = open_run(like) if like is not None else None
-    chosen = _noise(noise, sigma, set_, record)
-    p, notes = recovered(record, chosen, like_n, like_alpha) if record is not None else (None, [])
-    request = Request(chosen, asked, alpha, beta, cap, n, n0, p)
+    run = open_run(like) if like is not None else None
+    chosen, dim = _noise(noise, sigma, set_, run), run.spec.dim if run is not None and run.spec is not None else None
+    p, notes = (None, []) if run is None else recovered(run, chosen, dim or plan.ASSUMED_DIM, like_n, like_alpha)
+    request = plan.PlanRequest(chosen, asked, alpha, beta, cap, n, n0, dim, p)
     # Refused plans are refused before a model is loaded for its speed.
     count = inputs if inputs is not None or p is None else len(p)
-    _print(request.sheet(notes, count, lambda: _rate(rate, record, like_n)), as_json)
+    result = request.result(notes, count, lambda: _rate(rate, run, like_n))
+    if as_json:
+        print_json(plan.as_json(result))
+    else:
+        console(120).print(plan.text(result))
 
 
-def _check(n0: int, like_n: int, like_alpha: float, rate: float | None, inputs: int | None) -> None:
+def _check(n0: int, like_n: int, like_alpha: float | None, rate: float | None, inputs: int | None) -> None:
     from smoothcert.bounds import check_alpha, check_draws
 
     check_draws(n0, "n0", "plan")
     check_draws(like_n, "like-n", "plan")
-    check_alpha(like_alpha, "plan", "like-alpha")
+    if like_alpha is not None:
+        check_alpha(like_alpha, "plan", "like-alpha")
     if inputs is not None:
         check_draws(inputs, "inputs", "plan")
     if rate is not None and not 0.0 < rate < float("inf"):
         raise OptionError(f"rate of plan must be a positive number of draws a second; got {rate}")
 
 
-def _noise(name: str | None, sigma: float | None, settings: list[str] | None, record: Run | None) -> Noise:
+def _noise(name: str | None, sigma: float | None, settings: list[str] | None, run: Run | None) -> Noise:
     """The noise of the plan; a run's probabilities are those under its own noise and no other."""
-    from smoothcert.catalog import rebuild as build
+    from smoothcert.catalog import describe
 
-    part = record.settings.get("question", {}).get("noise") if record is not None else None
+    own = run.spec.noise if run is not None and run.spec is not None else None
     if name is None and sigma is None and not settings:
-        if part is None:
+        if own is None:
             raise OptionError("--sigma must be given, unless --like is a run of smoothcert; got neither")
-        kept: Noise = build("noise", part)
-        return kept
-    found = o.only_noise(name or (part["name"] if part else "gaussian"), sigma, settings, "plan")
-    if record is not None and part is not None and found != (kept := build("noise", part)):
-        raise OptionError(f"noise of plan must be that of {record.name}, {o.say_noise(kept)}; got {o.say_noise(found)}")
+        return own
+    found = o.only_noise(name or (describe(own)["name"] if own else "gaussian"), sigma, settings, "plan")
+    if run is not None and own is not None and found != own:
+        raise OptionError(
+            f"noise of plan must be that of {run.name}, {o.say_noise(own)}; got {o.say_noise(found)}"
+        )
     return found
 
 
-def _rate(rate: float | None, record: Run | None, n: int) -> Rate | None:
+def _rate(rate: float | None, run: Run | None, n: int) -> Rate | None:
     """Given, else measured here with the run's model, else as the record says."""
     from smoothcert.plan.like import Rate, measured_rate, recorded_rate
 
     if rate is not None:
         return Rate(rate, "given by --rate")
-    return None if record is None else measured_rate(record) or recorded_rate(record, n)
-
-
-def _print(sheet: Sheet, as_json: bool) -> None:
-    from smoothcert.plan import sheet as layout
-
-    if as_json:
-        print_json(layout.as_json(sheet))
-        return
-    console(120).print(layout.text(sheet))
+    return None if run is None else measured_rate(run) or recorded_rate(run, n)

@@ -9,27 +9,23 @@ larger, which makes wrong guesses and changes of the leader as frequent as they 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.boundaries import Boundaries, Crossings, leader_alpha, profile
+from smoothcert import catalog
+from smoothcert.boundaries import Boundaries, Crossings, Tabled, leader_alpha, profile
 from smoothcert.bounds import Floats, Integers, fewest_draws, proven_radii
-from smoothcert.contracts import Noise
+from smoothcert.contracts import Noise, Sampling
 from smoothcert.errors import OptionError
-from smoothcert.sampling.anytime import Anytime
-from smoothcert.sampling.fixed import Fixed
-from smoothcert.sampling.pilot import FEW_MISSES, MORE, Pilot
+from smoothcert.sampling import Budget, Foreseen, Plannable
 from smoothcert.sampling.spending import Spending
-from smoothcert.sampling.staged import Staged
-
-DIM = 1  # before there are inputs there is no dimension; it moves no figure of a plan, whatever the noise
 
 
 @dataclass(frozen=True, eq=False)
-class Scheme:
+class RadiusTest:
     """One way to certify radii known in advance: a table for each of them, and draws that choose the class."""
 
     name: str
@@ -61,37 +57,31 @@ class Prospect(NamedTuple):
     gain: Mean
 
 
-def schemes(
-    noise: Noise, radii: Sequence[float], alpha: float, beta: float, cap: int, n: int, n0: int
-) -> tuple[list[Scheme], list[str]]:
-    """Every scheme that can certify these radii, and for each other one why it cannot; spending must."""
-    spending = Spending(tuple(radii), alpha, beta, cap)
-    spending.check(noise, DIM)
-    wanted = tuple(noise.p_needed(radius, DIM) for radius in radii)
-    anytime = Anytime(tuple(radii), alpha, beta, cap)
-    staged = Staged(tuple(radii), alpha, beta, (*(stage for stage in (100, 1000, 10_000) if stage < cap), cap))
-    fixed = Fixed(n, alpha)
+def offered(budget: Budget) -> dict[str, Sampling]:
+    """What every scheme of the catalogue offers within a budget, the plainest first."""
+    parts = [catalog.find("sampling", name)[0] for name in catalog.names("sampling")]
+    found = {name: made for part in parts if issubclass(part, Plannable) for name, made in part.planned(budget).items()}
+    return dict(sorted(found.items(), key=lambda item: (item[1].follows_leader, item[1].radii is not None)))
 
-    def check_fixed(noise: Noise, dim: int) -> None:
-        if n < (fewest := fewest_draws(wanted[-1], alpha)):
-            raise OptionError(f"n of fixed must be at least {fewest} to certify radius {radii[-1]:g}; got {n}")
 
-    def leader_table(p0: float) -> Boundaries:
-        return spending.boundaries(p0, leader_alpha(spending, wanted, p0))
-
-    rows: list[tuple[str, Callable[[Noise, int], object], Callable[[float], Boundaries], int]] = [
-        (f"fixed n={n}", check_fixed, fixed.boundaries, n0),
-        ("staged", staged.check, staged.boundaries, n0),
-        ("anytime", anytime.check, anytime.boundaries, n0),
-        ("spending", spending.check, spending.boundaries, n0),
-        ("spending, leader", spending.check, leader_table, 0),
-    ]
-    able: list[Scheme] = []
+def radius_tests(noise: Noise, dim: int, budget: Budget, n0: int) -> tuple[list[RadiusTest], list[str]]:
+    """Every scheme that can certify the radii, and for each other one why it cannot; spending, the default, must."""
+    default = Spending(budget.radii, budget.alpha, budget.beta, budget.cap)
+    default.check(noise, dim)
+    wanted = tuple(noise.p_needed(radius, dim) for radius in budget.radii)
+    able: list[RadiusTest] = []
     unable: list[str] = []
-    for name, check, table, selection in rows:
+    ways = [(name, sampling, n0) for name, sampling in offered(budget).items()]
+    for name, sampling, selection in [*ways, ("spending, leader", default, 0)]:
         try:
-            check(noise, DIM)
-            able.append(Scheme(name, tuple((p0, table(p0)) for p0 in wanted), alpha, selection))
+            if isinstance(sampling, Tabled):
+                sampling.check(noise, dim)
+                if sampling.cap < (fewest := fewest_draws(wanted[-1], budget.alpha)):
+                    which = f"n of {catalog.describe(sampling)['name']} must be at least {fewest}"
+                    raise OptionError(f"{which} to certify radius {budget.radii[-1]:g}; got {sampling.cap}")
+                levels = [None if selection else leader_alpha(sampling, wanted, p0) for p0 in wanted]
+                tables = [(p0, sampling.boundaries(p0, level)) for p0, level in zip(wanted, levels, strict=True)]
+                able.append(RadiusTest(name, tuple(tables), budget.alpha, selection))
         except OptionError as error:
             unable.append(f"{name}: {error}")
     return able, unable
@@ -107,7 +97,7 @@ def kinds(wanted: Sequence[float]) -> dict[str, float]:
     return {"certain": certain, "comfortable": comfortable, "uncertain": most, "hopeless": min(0.5, least - 0.2)}
 
 
-def prospect(scheme: Scheme, p: float, paths: int = 4000) -> Prospect:
+def prospect(scheme: RadiusTest, p: float, paths: int = 4000) -> Prospect:
     """What awaits an input whose class has probability p: exact for one radius, simulated for a curve."""
     if len(scheme.tables) == 1:
         found = profile(scheme.tables[0][1], p)
@@ -115,7 +105,7 @@ def prospect(scheme: Scheme, p: float, paths: int = 4000) -> Prospect:
     return expected(scheme, np.array([p]), paths)
 
 
-def expected(scheme: Scheme, p: Floats, paths: int = 100_000, seed: int = 0) -> Prospect:
+def expected(scheme: RadiusTest, p: Floats, paths: int = 100_000, seed: int = 0) -> Prospect:
     """Mean draws and share certified up to the largest radius over inputs with these probabilities, simulated."""
     repeats = repeats_for(p, scheme.tables, paths)
     draws, proven = simulate(scheme, np.repeat(p, repeats), np.random.default_rng(seed))
@@ -139,7 +129,7 @@ def mean_of(values: np.ndarray[Any, Any], repeats: Integers) -> Mean:
     return Mean(float(means.mean()), float(np.sqrt(variance.sum())) / len(repeats))
 
 
-def simulate(scheme: Scheme, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
+def simulate(scheme: RadiusTest, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
     """Draws, and how many of the radii were proven, for one input of each probability; as the samplings do."""
     first = scheme.tables[0][1]
     # One more row, which nobody passes and everybody leaves, for those who have proven every radius.
@@ -179,32 +169,14 @@ def tested(p: Floats, n0: int, rng: np.random.Generator) -> Floats:
 
 
 def full_radius(
-    sampling: Fixed | Pilot, noise: Noise, p: Floats, n0: int, paths: int = 20_000, seed: int = 0
+    sampling: Foreseen, noise: Noise, dim: int, p: Floats, n0: int, paths: int = 20_000, seed: int = 0
 ) -> Prospect:
     """Mean draws and mean radius over inputs with these probabilities, when the largest radius is asked for."""
     rng, repeats = np.random.default_rng(seed), np.full(len(p), max(2, math.ceil(paths / len(p))))
-    chosen = tested(np.repeat(p, repeats), n0, rng)
-    draws = np.full(len(chosen), n0)
-    if isinstance(sampling, Pilot):
-        seen, n = _piloted(sampling, noise, chosen, rng)
-        draws += seen
-    else:
-        n = np.full(len(chosen), sampling.n)
-    radii = np.maximum(proven_radii(rng.binomial(n, chosen), n, sampling.alpha, noise, DIM), 0.0)
-    return Prospect(mean_of(draws + n, repeats), mean_of(radii, repeats))
+    draws, radii = sampling.foreseen(noise, tested(np.repeat(p, repeats), n0, rng), dim, rng)
+    return Prospect(mean_of(n0 + draws, repeats), mean_of(radii, repeats))
 
 
-def _piloted(sampling: Pilot, noise: Noise, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Pilot draws and the draws they choose; `choose` is asked once for each count that occurs."""
-    hits = rng.binomial(sampling.pilot, p)
-    few = sampling.pilot - hits < FEW_MISSES
-    more = (MORE - 1) * sampling.pilot
-    hits, draws = hits + np.where(few, rng.binomial(more, p), 0), sampling.pilot + np.where(few, more, 0)
-    counts, where = np.unique(np.stack([hits, draws]), axis=1, return_inverse=True)
-    n = np.array([sampling.choose(noise, int(hit), int(of), DIM) for hit, of in counts.T.tolist()])
-    return draws, n[where.ravel()]
-
-
-def reach(noise: Noise, n: int, alpha: float) -> float:
+def reach(noise: Noise, dim: int, n: int, alpha: float) -> float:
     """The largest radius that n draws can prove."""
-    return float(proven_radii(np.array(n), n, alpha, noise, DIM))
+    return float(proven_radii(np.array(n), n, alpha, noise, dim))

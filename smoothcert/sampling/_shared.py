@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from smoothcert.boundaries import Boundaries, Verdict, leader_alpha
 from smoothcert.bounds import Integers, check_alpha, check_draws, fewest_draws, proven_radii
 from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
+from smoothcert.sampling import Budget
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,13 @@ class Sequential(KnownRadii):
         check_draws(self.spacing, "spacing", self.name)
         if self.spacing > 100:
             raise OptionError(f"spacing of {self.name} must be at most 100; got {self.spacing}")
+
+    @classmethod
+    def planned(cls, budget: Budget) -> Mapping[str, Sampling]:
+        if not budget.radii:
+            return {}
+        made = cls(budget.radii, budget.alpha, budget.beta, budget.cap)
+        return {made.name: made}
 
     @property
     def course(self) -> str:

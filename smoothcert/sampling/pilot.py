@@ -8,13 +8,15 @@ share of the largest radius the cap can prove.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from smoothcert.bounds import check_draws, fewest_draws, lower_bound, proven_radii
-from smoothcert.contracts import Draw, Evidence, Noise, Source, Steps
+from smoothcert.bounds import Floats, Integers, check_draws, fewest_draws, lower_bound, proven_radii
+from smoothcert.contracts import Draw, Evidence, Noise, Sampling, Source, Steps
 from smoothcert.errors import OptionError
+from smoothcert.sampling import Budget
 from smoothcert.sampling._shared import Named
 
 FEW_MISSES, MORE = 10, 10  # with fewer misses than this, ten times the pilot draws tell them apart
@@ -39,6 +41,20 @@ class Pilot(Named):
     def check(self, noise: Noise, dim: int) -> str:
         """The largest radius these draws can prove."""
         return self.reach(noise, dim, self.alpha)
+
+    @classmethod
+    def planned(cls, budget: Budget) -> Mapping[str, Sampling]:
+        return {} if budget.radii else {f"pilot cap={cls.cap}": cls(budget.alpha)}
+
+    def foreseen(self, noise: Noise, p: Floats, dim: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
+        """As `test` goes; `choose` is asked once for each count that occurs."""
+        hits = rng.binomial(self.pilot, p)
+        few = self.pilot - hits < FEW_MISSES
+        more = (MORE - 1) * self.pilot
+        hits, draws = hits + np.where(few, rng.binomial(more, p), 0), self.pilot + np.where(few, more, 0)
+        counts, where = np.unique(np.stack([hits, draws]), axis=1, return_inverse=True)
+        n = np.array([self.choose(noise, int(hit), int(of), dim) for hit, of in counts.T.tolist()])[where.ravel()]
+        return draws + n, np.maximum(proven_radii(rng.binomial(n, p), n, self.alpha, noise, dim), 0.0)
 
     def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
         label = self.chosen(label)

@@ -6,6 +6,7 @@ below it, and otherwise passes on; after the last stage the input is not certifi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,7 +14,9 @@ import numpy as np
 
 from smoothcert.boundaries import Boundaries, smallest
 from smoothcert.bounds import check_draws, fewest_draws, lower_bound, upper_bound
+from smoothcert.contracts import Sampling
 from smoothcert.errors import OptionError
+from smoothcert.sampling import Budget
 from smoothcert.sampling._shared import KnownRadii
 
 
@@ -45,6 +48,12 @@ class Staged(KnownRadii):
 
     def fewest(self, p0: float) -> int:
         return fewest_draws(p0, self.alpha / len(self.stages))
+
+    @classmethod
+    def planned(cls, budget: Budget) -> Mapping[str, Sampling]:
+        radii, alpha, beta, cap, _ = budget
+        stages = (*(stage for stage in (100, 1000, 10_000) if stage < cap), cap)
+        return {"staged": cls(radii, alpha, beta, stages)} if radii else {}
 
     def boundaries(self, p0: float, alpha: float | None = None) -> Boundaries:
         """The two bounds as counts, stage by stage."""

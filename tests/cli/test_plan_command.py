@@ -93,6 +93,66 @@ def test_a_log_gives_totals_and_time(planned):
     assert planned(words + " --rate 1001")["schemes"][0]["like"]["seconds"] == pytest.approx(100_000)
 
 
+PUBLISHED = """idx\tlabel\tpredict\tradius\tcorrect\ttime
+0\t3\t3\t0.378\t1\t0:00:10
+1\t7\t-1\t0.0\t0\t0:00:10
+2\t4\t4\t{0}\t1\t0:00:10
+3\t4\t4\t{0}\t1\t0:00:10
+"""
+
+
+@pytest.mark.parametrize(("ceiling", "alpha"), [("0.953", "0.001"), ("0.978", "0.01"), ("1.0", "0.05")])
+def test_the_ceiling_of_a_log_shows_its_alpha(planned, tmp_path, ceiling, alpha):
+    (tmp_path / "log.tsv").write_text(PUBLISHED.format(ceiling))
+    notes = planned("--sigma 0.25 --radius 0.25 --cap 3000 --like log.tsv --json")["notes"]
+    assert f"radii of log.tsv are taken for Clopper–Pearson bounds of 100000 draws at alpha {alpha}" in notes
+    said = f"alpha {alpha} is read off log.tsv: 2 inputs share its largest radius, {float(ceiling):g}"
+    assert any(note.startswith(said) for note in notes)
+    given = planned("--sigma 0.25 --radius 0.25 --cap 3000 --like log.tsv --like-alpha 0.05 --json")["notes"]
+    assert "draws at alpha 0.05" in given[0] and not any("read off" in note for note in given)
+
+
+def test_without_a_ceiling_the_usual_alpha_is_taken_and_said(planned, tmp_path):
+    (tmp_path / "log.tsv").write_text(PUBLISHED.format("0.5"))
+    notes = planned("--sigma 0.25 --radius 0.25 --cap 3000 --like log.tsv --json")["notes"]
+    assert "log.tsv does not state its alpha, and no ceiling shows it: 0.001 is assumed" in notes
+
+
+def test_what_a_log_states_is_not_guessed(planned, tmp_path, capsys):
+    small_run.make(tmp_path / "run", small_run.write_data(tmp_path / "data.npz"))
+    assert run(["export", "run", "--to", "cohen", "--out", "own.tsv"]) == 0
+    capsys.readouterr()
+    words = "--sigma 0.25 --radius 0.1 --cap 3000 --like own.tsv --like-n 500"
+    assert "draws at alpha 0.05" in planned(words + " --json").get("notes")[0]
+    assert "like-alpha of plan must be the alpha that own.tsv states, 0.05; got 0.01" in planned(
+        words + " --like-alpha 0.01", code=2
+    )
+    said = planned(words.replace("--sigma 0.25", "--noise uniform --sigma 0.25"), code=2)
+    assert "noise of plan must be one for l2 radii, as own.tsv states; got uniform noise" in said
+
+
+@pytest.mark.parametrize("more", ["", " --like-alpha 0.001", " --like-alpha 0.1"])
+def test_a_log_with_radii_out_of_reach_is_refused(planned, more):
+    said = planned("--sigma 0.12 --radius 0.25 --like log.tsv" + more, code=2)
+    assert "radii of log.tsv must be at most 0.4" in said and "got 0.978" in said
+    assert said.endswith("sigma, like-n or like-alpha is not that of the log\n")
+
+
+def test_a_composition_has_no_one_probability(planned, tmp_path, capsys):
+    small_run.write_data(tmp_path / "data.npz")
+    words = "--certify linear:score --core linear:score --select lines:b --data data.npz --sigma 0.25 --n 400"
+    assert run(["aces", "certify", *words.split(), "--out", "aces"]) == 0
+    capsys.readouterr()
+    said = planned("--radius 0.1 --like aces", code=2)
+    assert "run aces must be one of smoothcert certify or predict; got aces" in said
+
+
+def test_the_dimension_is_the_runs_or_said(planned):
+    words = "--noise gaussian_grid --sigma 0.25 --radius 0.25 --cap 3000 --json"
+    assert planned(words)["notes"] == ["no run says how large its inputs are: 150528 coordinates are assumed"]
+    assert planned("--sigma 0.25 --radius 0.25 --cap 3000 --json")["notes"] == []
+
+
 def test_a_curve_and_the_full_radius(planned):
     curve = planned("--sigma 0.25 --radii 0.1,0.25 --cap 3000 --n 3000 --like log.tsv --json")
     assert len(curve["needs"]) == 2 and curve["schemes"][3]["like"]["certified"] == pytest.approx(0.5, abs=0.01)
