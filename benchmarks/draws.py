@@ -23,7 +23,7 @@ import numpy as np
 from smoothcert.boundaries import leader_alpha
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.plan import ASSUMED_DIM
-from smoothcert.plan.cost import Mean, RadiusTest, full_radius, mean_of, radius_tests, repeats_for, simulate
+from smoothcert.plan.cost import Mean, TabledScheme, full_radius, mean_of, radius_tests, repeats_for, simulate
 from smoothcert.plan.like import recovered
 from smoothcert.runs.exchange import open_run
 from smoothcert.sampling import Budget
@@ -116,8 +116,8 @@ def at_spacing(noise, radius, p0, spacing):
     other = Spending((radius,), ALPHA, BETA, CAP, spacing)
     tables = ((p0, other.boundaries(p0)),), ((p0, other.boundaries(p0, leader_alpha(other, (p0,), p0))),)
     return [
-        RadiusTest(f"spending/{spacing}", tables[0], ALPHA, N0),
-        RadiusTest(f"spending/{spacing}, leader", tables[1], ALPHA, 0),
+        TabledScheme(f"spending/{spacing}", tables[0], ALPHA, N0),
+        TabledScheme(f"spending/{spacing}, leader", tables[1], ALPHA, 0),
     ]
 
 

@@ -25,7 +25,7 @@ from smoothcert.sampling.spending import Spending
 
 
 @dataclass(frozen=True, eq=False)
-class RadiusTest:
+class TabledScheme:
     """One way to certify radii known in advance: a table for each of them, and draws that choose the class."""
 
     name: str
@@ -64,12 +64,12 @@ def offered(budget: Budget) -> dict[str, Sampling]:
     return dict(sorted(found.items(), key=lambda item: (item[1].follows_leader, item[1].radii is not None)))
 
 
-def radius_tests(noise: Noise, dim: int, budget: Budget, n0: int) -> tuple[list[RadiusTest], list[str]]:
+def radius_tests(noise: Noise, dim: int, budget: Budget, n0: int) -> tuple[list[TabledScheme], list[str]]:
     """Every scheme that can certify the radii, and for each other one why it cannot; spending, the default, must."""
     default = Spending(budget.radii, budget.alpha, budget.beta, budget.cap)
     default.check(noise, dim)
     wanted = tuple(noise.p_needed(radius, dim) for radius in budget.radii)
-    able: list[RadiusTest] = []
+    able: list[TabledScheme] = []
     unable: list[str] = []
     ways = [(name, sampling, n0) for name, sampling in offered(budget).items()]
     for name, sampling, selection in [*ways, ("spending, leader", default, 0)]:
@@ -81,7 +81,7 @@ def radius_tests(noise: Noise, dim: int, budget: Budget, n0: int) -> tuple[list[
                     raise OptionError(f"{which} to certify radius {budget.radii[-1]:g}; got {sampling.cap}")
                 levels = [None if selection else leader_alpha(sampling, wanted, p0) for p0 in wanted]
                 tables = [(p0, sampling.boundaries(p0, level)) for p0, level in zip(wanted, levels, strict=True)]
-                able.append(RadiusTest(name, tuple(tables), budget.alpha, selection))
+                able.append(TabledScheme(name, tuple(tables), budget.alpha, selection))
         except OptionError as error:
             unable.append(f"{name}: {error}")
     return able, unable
@@ -97,7 +97,7 @@ def kinds(wanted: Sequence[float]) -> dict[str, float]:
     return {"certain": certain, "comfortable": comfortable, "uncertain": most, "hopeless": min(0.5, least - 0.2)}
 
 
-def prospect(scheme: RadiusTest, p: float, paths: int = 4000) -> Prospect:
+def prospect(scheme: TabledScheme, p: float, paths: int = 4000) -> Prospect:
     """What awaits an input whose class has probability p: exact for one radius, simulated for a curve."""
     if len(scheme.tables) == 1:
         found = profile(scheme.tables[0][1], p)
@@ -105,7 +105,7 @@ def prospect(scheme: RadiusTest, p: float, paths: int = 4000) -> Prospect:
     return expected(scheme, np.array([p]), paths)
 
 
-def expected(scheme: RadiusTest, p: Floats, paths: int = 100_000, seed: int = 0) -> Prospect:
+def expected(scheme: TabledScheme, p: Floats, paths: int = 100_000, seed: int = 0) -> Prospect:
     """Mean draws and share certified up to the largest radius over inputs with these probabilities, simulated."""
     repeats = repeats_for(p, scheme.tables, paths)
     draws, proven = simulate(scheme, np.repeat(p, repeats), np.random.default_rng(seed))
@@ -129,7 +129,7 @@ def mean_of(values: np.ndarray[Any, Any], repeats: Integers) -> Mean:
     return Mean(float(means.mean()), float(np.sqrt(variance.sum())) / len(repeats))
 
 
-def simulate(scheme: RadiusTest, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
+def simulate(scheme: TabledScheme, p: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
     """Draws, and how many of the radii were proven, for one input of each probability; as the samplings do."""
     first = scheme.tables[0][1]
     # One more row, which nobody passes and everybody leaves, for those who have proven every radius.
