@@ -87,9 +87,7 @@ def _noise(name: str | None, sigma: float | None, settings: list[str] | None, ru
         return own
     found = o.only_noise(name or (describe(own)["name"] if own else "gaussian"), sigma, settings, "plan")
     if run is not None and own is not None and found != own:
-        raise OptionError(
-            f"noise of plan must be that of {run.name}, {o.say_noise(own)}; got {o.say_noise(found)}"
-        )
+        raise OptionError(f"noise of plan must be that of {run.name}, {o.say_noise(own)}; got {o.say_noise(found)}")
     return found
 
 
