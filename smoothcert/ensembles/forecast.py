@@ -120,12 +120,12 @@ class Forecast:
         """The model's parameters from the members it is fitted to."""
         return v.estimate(sample.of(range(self.check_members(sample.members))), self.clean)
 
-    def outlooks(self, parts: VarianceModel, draws: int, noise: Noise) -> list[SizeForecast]:
+    def outlooks(self, parts: VarianceModel, draws: int, noise: Noise, dim: int) -> list[SizeForecast]:
         """The forecast for every size; the sizes share their random numbers, so that they differ by size alone."""
         found = []
         for size in self.sizes:
             p = probabilities(parts, size, self.seed)
-            certify, check = (self._drawn(p, n, noise) for n in (self.n, draws))
+            certify, check = (self._drawn(p, n, noise, dim) for n in (self.n, draws))
             found.append(SizeForecast(size, p.mean(axis=1), v.least_p(parts, size), certify, check))
         return found
 
@@ -135,8 +135,8 @@ class Forecast:
         for size in (size for size in self.sizes if size <= sample.members):
             subsets = _subsets(sample.members, size, rng)
             hits = np.stack([(sample.noisy[:, s].mean(axis=1) > 0.0).all(axis=2).sum(axis=1) for s in subsets])
-            each = [self._radii(votes, sample.draws, noise) for votes in hits]
-            whole, acrs = self._radii(hits, sample.draws, noise), [part.acr for part in each]
+            each = [self._radii(votes, sample.draws, noise, sample.dim) for votes in hits]
+            whole, acrs = self._radii(hits, sample.draws, noise, sample.dim), [part.acr for part in each]
             found.append(
                 MeasuredSize(size, len(subsets), hits.mean(axis=0) / sample.draws, whole, (min(acrs), max(acrs)))
             )
@@ -149,18 +149,18 @@ class Forecast:
         parts, own = asked.parts(sample), sample.of(range(fitted))
         fits = v.fit(own, parts, asked.clean)
         distances = {clean: v.distance(v.standardised_noise(own, clean)) for clean in CLEAN}
-        outlooks, measured = asked.outlooks(parts, sample.draws, noise), asked.measured(sample, noise)
+        outlooks, measured = asked.outlooks(parts, sample.draws, noise, sample.dim), asked.measured(sample, noise)
         notes = _notes(sample, fitted, fits)
         return ForecastResult(
             asked, sample.members, fitted, sample.draws, parts, fits, distances, outlooks, measured, notes
         )
 
-    def _drawn(self, p: Floats, n: int, noise: Noise) -> Radii:
+    def _drawn(self, p: Floats, n: int, noise: Noise, dim: int) -> Radii:
         """Radii after n draws at these probabilities."""
-        return self._radii(generator(self.seed, n, "forecast counts").binomial(n, p), n, noise)
+        return self._radii(generator(self.seed, n, "forecast counts").binomial(n, p), n, noise, dim)
 
-    def _radii(self, hits: Integers, n: int, noise: Noise) -> Radii:
-        reached = proven_radii(hits, n, self.alpha, noise, 0)
+    def _radii(self, hits: Integers, n: int, noise: Noise, dim: int) -> Radii:
+        reached = proven_radii(hits, n, self.alpha, noise, dim)
         asked = self.radii if self.radii is not None else default_radii(noise)
         gained = np.maximum(reached, 0.0)
         low, middle, high = (float(value) for value in np.quantile(gained, (0.25, 0.5, 0.75)))

@@ -44,6 +44,7 @@ class MarginSample:
     clean: Floats  # [inputs, members, rivals], at the input itself
     noisy: Floats  # [inputs, members, draws, rivals], at its noisy copies
     left_out: int = 0  # classes that are not among the rivals
+    dim: int = 1  # coordinates of an input, which some noises ask for
 
     @property
     def members(self) -> int:
@@ -56,7 +57,7 @@ class MarginSample:
     def of(self, members: Sequence[int]) -> MarginSample:
         """The same for some of the members."""
         chosen = list(members)
-        return MarginSample(self.clean[:, chosen], self.noisy[:, chosen], self.left_out)
+        return MarginSample(self.clean[:, chosen], self.noisy[:, chosen], self.left_out, self.dim)
 
 
 def member_alone(spec: str, inputs: Inputs, engine: str, threads: int | None, say: Callable[[str], None]) -> Classifier:
@@ -85,7 +86,9 @@ def sample(members: Sequence[Classifier], holdout: HoldoutInputs, draws: int) ->
         rivals = order[order != label][:RIVALS]
         near.append(clean[:, position, label, None] - clean[:, position, rivals])
         under_noise.append(scores[:, :, label, None] - scores[:, :, rivals])
-    return MarginSample(np.stack(near), np.stack(under_noise), max(0, classes - 1 - RIVALS))
+    return MarginSample(
+        np.stack(near), np.stack(under_noise), max(0, classes - 1 - RIVALS), holdout.inputs.tensor(0).numel()
+    )
 
 
 def _clean(members: Sequence[Classifier], holdout: HoldoutInputs) -> Floats:

@@ -182,7 +182,7 @@ def test_the_forecast_is_what_fresh_members_bring(size):
     error += 0.4 * math.sqrt(np.diag(parts.clean.mean(axis=0)).max() / 60 / inputs)
     assert told.mean() == pytest.approx(hits.mean() / n, abs=4 * error)
     radii = np.maximum(proven_radii(hits, n, 0.001, NOISE, 0), 0.0)
-    forecast = Forecast((size,), n=n).outlooks(parts, n, NOISE)[0]
+    forecast = Forecast((size,), n=n).outlooks(parts, n, NOISE, 1)[0]
     sd = radii.mean(axis=1).std(ddof=1) / math.sqrt(rounds) + radii.std(axis=0).mean() / math.sqrt(32 * inputs)
     assert forecast.certify.acr == pytest.approx(radii.mean(), abs=4 * sd + 0.02 * radii.mean())
 
