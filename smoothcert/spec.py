@@ -66,6 +66,11 @@ class Spec:
         return self.noise.norm
 
     @property
+    def sigma(self) -> float | None:
+        """The noise level; None for a noise that has none."""
+        return getattr(self.noise, "sigma", None)
+
+    @property
     def dim(self) -> int:
         """Coordinates of an input."""
         return math.prod(self.shape)

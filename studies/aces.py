@@ -26,9 +26,10 @@ import torch
 
 from smoothcert.cli.main import run
 from smoothcert.contracts import Answer
-from smoothcert.report import aces, aces_frontier, aces_plots, plots
+from smoothcert.report import aces, plots, render
+from smoothcert.report.sections.aces import NetworkGroup, frontier
 from smoothcert.report.tables import decimal, percent
-from smoothcert.runs.components import of_record, single
+from smoothcert.runs.components import components_of, single
 from smoothcert.runs.store import read
 
 
@@ -93,28 +94,28 @@ def table(heads, rows):
 def best(found, least, radius=None):
     """The line with the most ACR, or certified accuracy, among those at least so accurate; None where none is."""
     met = [line for line in found if line.natural.value >= least]
-    return max(met, key=lambda line: aces_frontier.height(line, radius), default=None)
+    return max(met, key=lambda line: aces.height(line, radius), default=None)
 
 
 def against_singles(parts, singles, own, n):
     """Each single network with the threshold that is as accurate and has the most ACR; `own` is theta 1 but for α."""
     print(f"\nSingle networks at other noise levels, by {n:,} draws as all in this table\n")
-    found, rows = aces.lines(parts.at(parts.thetas), [0.0]), []
-    for one in map(aces_frontier.point, singles):
+    found, rows = aces.by_threshold(parts.at(parts.thetas), [0.0]), []
+    for one in map(aces.point, singles):
         line = best(found, one.natural.value)
         other = ["–", "–", "–"] if line is None else [f"{line.theta:.2f}", percent(line.natural), decimal(line.acr)]
         rows.append([one.name, percent(one.natural), decimal(one.acr), *other])
     table(["network", "NAC %", "ACR", "theta as accurate", "NAC %", "ACR"], rows)
-    print(f"\n{aces_frontier.verdict(found, [aces_frontier.point(one) for one in singles if one.name != own])}")
+    print(f"\n{aces.verdict(found, [aces.point(one) for one in singles if one.name != own])}")
 
 
 def against_selectors(selections, singles, n):
     """ACR at demands on natural accuracy, by what selects."""
     print(f"\nWhat selects, by {n:,} draws: ACR (theta) of the best threshold that is at least so accurate\n")
-    every = [aces.lines(parts.at(parts.thetas), [0.0]) for parts in selections]
+    every = [aces.by_threshold(parts.at(parts.thetas), [0.0]) for parts in selections]
     reached = [line.natural.value for line in every[0]]
-    points, rows = list(map(aces_frontier.point, singles)), []
-    for least in reversed(aces_frontier.round_numbers(min(reached), max(reached))):
+    points, rows = list(map(aces.point, singles)), []
+    for least in reversed(aces.round_numbers(min(reached), max(reached))):
         lines = [best(found, least) for found in every]
         cells = ["–" if line is None else f"{decimal(line.acr)} ({line.theta:.2f})" for line in lines]
         alone = max((one.acr for one in points if one.natural.value >= least), default=None)
@@ -128,7 +129,7 @@ def on_holdout(parts, holdout, n):
     rows = [
         [f"{100 * c.least:g} %", f"{c.theta:.2f}", percent(c.there.natural), decimal(c.there.acr),
          percent(c.here.natural), decimal(c.here.acr)]
-        for c in aces_frontier.choices(parts, holdout)
+        for c in aces.choices(parts, holdout)
     ]  # fmt: skip
     table(["NAC at least", "theta", "hold-out NAC %", "ACR", "test NAC %", "ACR"], rows)
 
@@ -136,12 +137,11 @@ def on_holdout(parts, holdout, n):
 def show(options):
     home, n = options.out, options.sweep_n
     record = read(home / "aces")
-    whole = of_record(predicted_by_all(record), model=home / "aces/model")
+    whole = components_of(predicted_by_all(record))
     print(f"\n{options.certify} and {options.core}, {len(whole.labels)} inputs, {options.n:,} draws\n")
-    print(aces.markdown(aces.lines(whole.at(aces.TENTHS), None)))
-    print(f"\n{aces.note(whole)}")
+    print(render.markdown(aces.table(aces.by_threshold(whole.at(aces.TENTHS)), aces.notes(whole))))
     first = shortened(record)
-    entropy = replace(of_record(first, model=home / "aces/model"), name="entropy")
+    entropy = replace(components_of(first), name="entropy")
     groups = []
     for model in [options.certify, *options.networks]:
         runs = [(level, read(home / f"{Path(model).name}-at-{level}")) for level in options.levels.split(",")]
@@ -150,15 +150,15 @@ def show(options):
     against_singles(entropy, singles, f"{Path(options.certify).name}-at-{options.sigma}", n)
     etas = options.etas.split(",") if options.etas else []
     networks = [
-        replace(of_record(first, select=str(home / f"selected-{eta}")), name=f"network, η {eta}") for eta in etas
+        replace(components_of(first, select=str(home / f"selected-{eta}")), name=f"network, η {eta}") for eta in etas
     ]
     against_selectors([entropy, *networks], singles, n)
-    on_holdout(entropy, of_record(read(home / "holdout"), model=home / "holdout/model"), n)
+    on_holdout(entropy, components_of(read(home / "holdout")), n)
     points = [
-        aces_plots.Group(name, [replace(one, name=level) for level, one in members.items()]) for name, members in groups
+        NetworkGroup(name, [replace(one, name=level) for level, one in members.items()]) for name, members in groups
     ]
     for name, radius in (("frontier", None), ("at-radius", options.radius)):
-        for path in plots.save(aces_plots.frontier([entropy, *networks], points, radius), home / f"{name}.svg"):
+        for path in plots.save(frontier([entropy, *networks], points, radius), home / f"{name}.svg"):
             print(f"wrote {path}")
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from smoothcert.report._paired import resampled
 from smoothcert.report.metrics import figures
+from smoothcert.report.paired import resampled
 from smoothcert.runs.store import read
 
 RADII = (0.0, 0.25, 0.5)

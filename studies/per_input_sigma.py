@@ -24,8 +24,8 @@ from smoothcert.data import load
 from smoothcert.memory import Memory
 from smoothcert.report.labels import class_name
 from smoothcert.report.metrics import figures, radius_name
-from smoothcert.report.sections.memory_figures import beside, gains, level, words
-from smoothcert.report.tables import decimal, ends, percent, signed
+from smoothcert.report.sections.memory import gains, level, own_levels, words
+from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.remember import ORDERS, ordered
 from smoothcert.runs.store import read
 
@@ -63,7 +63,7 @@ def table(fixed, own, radii):
     lines = [["run", "ACR", "abstained %", *(radius_name(radius) for radius in radii), "switched / shrunk / answered"]]
     lines += [line(f"fixed σ = {level(record):g}", record, radii, "") for record in fixed]
     for name, record in own.items():
-        (found,) = beside([record])
+        (found,) = own_levels([record])
         counts = found.how_settled()
         settled = " / ".join(str(counts.get(kind, 0)) for kind in ("switched", "shrunk", "answered"))
         lines.append(line(f"own σ, {name}: no certificate", found.alone, radii, ""))
@@ -71,10 +71,10 @@ def table(fixed, own, radii):
     yield from rows(lines)
     lines = [["gain", "ACR", *(f"{radius_name(radius)}, points" for radius in radii)]]
     for name, record in own.items():
-        (found,) = beside([record, *fixed])
+        (found,) = own_levels([record, *fixed])
         for gain in gains(found, radii):
-            cells = [f"{signed(part.value, 2)} ({ends(part, 2)})" for part in gain.shares.values()]
-            acr = f"{signed(gain.acr.value)} ({ends(gain.acr)})"
+            cells = ["{} ({})".format(*part.told(2)) for part in gain.shares.values()]
+            acr = "{} ({})".format(*gain.acr.told())
             lines.append([f"{name}, with memory, over σ = {level(gain.over):g}", acr, *cells])
     yield ""
     yield from rows(lines)
@@ -134,7 +134,7 @@ def main():
     print(f"\n{len(fixed[0].rows)} inputs, n = {options.n}, alpha = 0.001, searches begin at {sigma:g}\n")
     print("\n".join(table(fixed, own, RADII["plane" if options.plane else "cifar10"])), "\n")
     for name, record in own.items():
-        for said in [*words(beside([record])[0]), wide(record, sigma), *orders(record, options)]:
+        for said in [*words(own_levels([record])[0]), wide(record, sigma), *orders(record, options)]:
             print(f"- {name}: {said}")
 
 

@@ -100,6 +100,7 @@ ALLOWED = {
         "files",
         "noise",
         "norms",
+        "procedures",
         "spec",
         "runs",
         "sampling",

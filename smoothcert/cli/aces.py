@@ -13,11 +13,11 @@ import typer
 from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, print_json, wrote
 from smoothcert.cli.drawing import Drawing, draws
-from smoothcert.cli.report import LAYOUTS, parse_radii
+from smoothcert.cli.report import LAYOUTS, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
 
 if TYPE_CHECKING:
-    from smoothcert.runs.components import Parts
+    from smoothcert.runs.components import Components
 
 app = typer.Typer(help="Compositional architectures: a certified network, an accurate one, a selection between them.")
 
@@ -51,8 +51,8 @@ def certify(
     smoothcert aces certify --certify models/a --core models/b --data cifar10 --skip 20 --sigma 0.25 --out runs/aces
     """
     from smoothcert.procedures.aces import AcesProcedure
-    from smoothcert.report.aces import TENTHS, lines, note, text
-    from smoothcert.runs.components import parts
+    from smoothcert.report.aces import TENTHS, by_threshold, notes, table
+    from smoothcert.runs.components import components
     from smoothcert.runs.start import Networks, RoleNetwork
 
     around = o.only_noise(noise, sigma, set_, "aces")
@@ -61,9 +61,8 @@ def certify(
     networks = Networks("aces", members, {"theta": theta})
     procedure, about = AcesProcedure(theta, n0, n, alpha, look), f"two tests at {alpha / 2:g} each"
     drawing.run(networks, around, procedure, arithmetic, "aces", about)
-    found = parts(drawing.out, None)
-    typer.echo(text(lines(found.at(TENTHS))))
-    typer.echo(note(found))
+    found = components(drawing.out, None)
+    print_table(table(by_threshold(found.at(TENTHS)), notes(found)), "text")
     next_ = f"smoothcert aces combine --certify {drawing.out} --plots pictures"
     typer.echo(f"kept in {drawing.out}, rows at theta {theta:g}; next: {next_}")
 
@@ -140,19 +139,19 @@ def combine(
         from smoothcert.bounds import check_alpha
 
         check_alpha(alpha, "a combination")
-    from smoothcert.report import aces, aces_frontier
-    from smoothcert.report.aces_plots import save_all
-    from smoothcert.runs.components import as_run, parts, single
+    from smoothcert.report import aces
+    from smoothcert.report.sections.aces import save_all
+    from smoothcert.runs.components import as_run, components, single
     from smoothcert.runs.exchange import open_run, write_cohen
 
-    found = parts(certify, core, select, alpha)
+    found = components(certify, core, select, alpha)
     thetas = _thetas(theta, found)
     if theta_for is not None:
         if theta is not None:
             raise OptionError("--theta and --theta-for must not be given together; got both")
         if holdout is None:
             raise OptionError("--theta-for needs --holdout, a run on inputs that are not those of --certify")
-        thetas = [_chosen(theta_for, found, parts(holdout, holdout_core, holdout_select, alpha))]
+        thetas = [_chosen(theta_for, found, components(holdout, holdout_core, holdout_select, alpha))]
     if log is not None and len(thetas) != 1:
         raise OptionError(f"--log needs one theta; got {len(thetas)}")
     _print(found, thetas, wanted, as_json, tables)
@@ -161,14 +160,14 @@ def combine(
         wrote(log)
     singles = [single(open_run(place)) for place in baseline or []]
     if singles and tables == "text" and not as_json:
-        every = aces.lines(found.at(found.thetas), [0.0])
-        typer.echo(f"\n{aces_frontier.verdict(every, [aces_frontier.point(one) for one in singles])}")
+        every = aces.by_threshold(found.at(found.thetas), [0.0])
+        typer.echo(f"\n{aces.verdict(every, [aces.point(one) for one in singles])}")
     if plots is not None:
         known = wanted or aces.default_radii(found.at(found.thetas))
         wrote(*save_all(plots, found, known[len(known) // 2], singles))
 
 
-def _thetas(text: str | None, found: Parts) -> list[float]:
+def _thetas(text: str | None, found: Components) -> list[float]:
     """The thresholds that are asked for."""
     from smoothcert.report.aces import TENTHS
 
@@ -178,7 +177,7 @@ def _thetas(text: str | None, found: Parts) -> list[float]:
     return tenths or [float(theta) for theta in found.thetas]
 
 
-def _chosen(demand: str, found: Parts, other: Parts) -> float:
+def _chosen(demand: str, found: Components, other: Components) -> float:
     """The threshold for a demand, found on hold-out inputs only; says so."""
     from smoothcert.report.aces import theta_for
     from smoothcert.report.tables import decimal, percent
@@ -193,16 +192,14 @@ def _chosen(demand: str, found: Parts, other: Parts) -> float:
     return theta
 
 
-def _print(found: Parts, thetas: list[float], radii: list[float] | None, as_json: bool, layout: str) -> None:
+def _print(found: Components, thetas: list[float], radii: list[float] | None, as_json: bool, layout: str) -> None:
     from smoothcert.report import aces
 
-    table = aces.lines(found.at(thetas), radii)
+    shown = aces.by_threshold(found.at(thetas), radii)
     if as_json:
-        print_json(aces.as_json(table))
-        return
-    typer.echo({"text": aces.text, "md": aces.markdown, "latex": aces.latex}[layout](table))
-    if layout == "text" and (note := aces.note(found)):
-        typer.echo(f"\n{note}")
+        print_json(aces.as_json(shown))
+    else:
+        print_table(aces.table(shown, aces.notes(found)), layout)
 
 
 @app.command("labels")

@@ -10,7 +10,7 @@ import typer
 
 from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, print_json, remark, wrote
-from smoothcert.cli.report import LAYOUTS, open_named, parse_radii, print_table
+from smoothcert.cli.report import LAYOUTS, LogNorm, open_named, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
 
 NAMED = ("acr", "accuracy")  # figures that --fail-below takes besides radii
@@ -26,27 +26,28 @@ def command(
     as_json: Json = False,
     tables: o.Tables = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in old,new.")] = None,
+    norm: LogNorm = None,
 ) -> None:
-    """Hold run B against run A, input by input. Runs on other inputs, or asked something else, are refused.
+    """Hold run B against run A, on the inputs that both hold. Runs that were asked something else are refused.
 
     smoothcert compare runs/old runs/new --fail-below acr=-0.01,0.5=-0.02
     """
     _check_layout(as_json, tables)
     limits = {} if fail_below is None else parse_limits(fail_below)
     chosen = None if radii is None else parse_radii(radii)
-    runs = open_named([first, second], names)
+    runs = open_named([first, second], names, norm)
 
-    from smoothcert.report import _compare_words as words
-    from smoothcert.report.compare import compare, too_low
+    from smoothcert.report.compare import as_json as plain
+    from smoothcert.report.compare import compare, table, too_low
     from smoothcert.report.metrics import default_radii
 
     asked = {float(name) for name in limits if name not in NAMED}
     found = compare(runs[0], runs[1], sorted({*(default_radii(runs) if chosen is None else chosen), *asked}))
     failed = too_low(found, limits)
     if as_json:
-        print_json({**words.as_json(found), "failed": failed})
+        print_json({**plain(found), "failed": failed})
     else:
-        print_table(words.table(found), tables or "text")
+        print_table(table(found), tables or "text")
     if failed:
         remark(f"{found.after.name} is below {found.before.name}: {'; '.join(failed)}")
         raise typer.Exit(1)
@@ -95,13 +96,13 @@ def history(
     _check_layout(as_json, tables)
     chosen = None if radii is None else parse_radii(radii)
 
-    from smoothcert.report import history, history_plots, plots
+    from smoothcert.report import history, plots
 
     lines, notes = history.history(folder, chosen)
     for note in notes:
         remark(note)
     if plot is not None:
-        wrote(*plots.save(history_plots.figure(lines), plot))
+        wrote(*plots.save(history.figure(lines), plot))
     if as_json:
         print_json([history.as_json(line) for line in lines])
         return

@@ -52,19 +52,19 @@ def command(
 def _write(run: Run, out: Path, to: str, full: bool) -> Path:
     """In this format; where it went."""
     from smoothcert.files import write_whole
-    from smoothcert.report import model_index, scalars
-    from smoothcert.runs import exchange, sheets
+    from smoothcert.report import exports
+    from smoothcert.runs import exchange
 
     if to in COHEN:
         exchange.write_cohen(run, out, full)
     elif to == "csv":
-        sheets.write_csv(run, out)
+        exchange.write_csv(run, out)
     elif to == "parquet":
-        sheets.write_parquet(run, out)
+        exchange.write_parquet(run, out)
     elif to == "tensorboard":
-        return scalars.write_scalars(run, out)
+        return exports.write_scalars(run, out)
     else:
-        write_whole(out, model_index.block(run).encode())
+        write_whole(out, exports.model_index(run).encode())
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smoothcert.runs.run import Run
 
 LAYOUTS = ("text", "md", "latex")
+LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not state one: l0, l1, l2 or linf.")]
 PAPERS = ("ens", "sween", "esb", "dds", "aces")
 
 
@@ -43,6 +44,7 @@ def command(
     members: Annotated[
         str | None, typer.Option(metavar="RUN,…", help="The runs of its members; default: all others.")
     ] = None,
+    norm: LogNorm = None,
 ) -> None:
     """Certified accuracy, average certified radius and abstentions of runs, side by side.
 
@@ -52,7 +54,7 @@ def command(
     """
     _check_layout(as_json, tables, transpose, paper)
     chosen = None if radii is None else parse_radii(radii)
-    records = open_named(runs, names)
+    records = open_named(runs, names, norm)
 
     from smoothcert.cli._family import find
     from smoothcert.report.metrics import default_radii, figures
@@ -65,7 +67,7 @@ def command(
     for note in notes:
         typer.echo(f"smoothcert: {note}", err=True)
     if paper is not None:
-        from smoothcert.report._papers import table
+        from smoothcert.report.papers import table
 
         print_table(table(paper, records, kin, at), tables or "text", transpose)
     elif as_json:
@@ -91,7 +93,7 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
 
 
 def _paper_radii(paper: str, records: Sequence[Run]) -> list[float]:
-    from smoothcert.report._papers import default_radii
+    from smoothcert.report.papers import default_radii
 
     return default_radii(paper, records)
 
@@ -117,17 +119,21 @@ def parse_radii(text: str) -> list[float]:
     return sorted({abs(value) for value in values})  # abs: −0 is 0
 
 
-def open_named(paths: Sequence[Path], names: str | None) -> list[Run]:
+def open_named(paths: Sequence[Path], names: str | None, norm: str | None = None) -> list[Run]:
     """The records, under the names given, or else under as much of their paths as tells them apart."""
     from dataclasses import replace
 
+    from smoothcert.contracts import Norm
     from smoothcert.runs.exchange import open_run
 
+    if norm is not None and norm not in get_args(Norm):
+        raise unknown("--norm", norm, get_args(Norm))
+    of_logs = cast("Norm | None", norm)
     given = names.split(",") if names is not None else None
     if given is not None and (len(given) != len(paths) or not all(name.strip() for name in given)):
         raise OptionError(f"--names must be {len(paths)} names with commas between, one a run; got '{names}'")
     called = [name.strip() for name in given] if given else distinct(paths)
-    return [replace(open_run(path), name=name) for path, name in zip(paths, called, strict=True)]
+    return [replace(open_run(path, of_logs), name=name) for path, name in zip(paths, called, strict=True)]
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:
@@ -179,10 +185,10 @@ def _print_json(
 ) -> None:
     from smoothcert.report import economy, metrics
     from smoothcert.report._ensemble_json import as_json as compared
-    from smoothcert.report.sections import memory_figures
+    from smoothcert.report.sections import memory
 
     shown = {id(part.family.ensemble): compared(part) for part in kin}
-    kept = {id(one.run): {"memory": memory_figures.as_json(one, radii)} for one in memory_figures.beside(records)}
+    kept = {id(one.run): {"memory": memory.as_json(one, radii)} for one in memory.own_levels(records)}
     objects = [
         {
             **metrics.as_json(figure),
@@ -200,7 +206,7 @@ def _print_text(
     records: Sequence[Run], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
 ) -> None:
     from smoothcert.report import _ensemble_words, economy, tables
-    from smoothcert.report.sections import memory_figures
+    from smoothcert.report.sections import memory
 
     page = console(100)
     page.print(tables.text(found, page.width))
@@ -208,6 +214,6 @@ def _print_text(
         page.print(table)
     if kin:
         page.print(_ensemble_words.text(kin, page.width))
-    for one in memory_figures.beside(records):
-        for line in memory_figures.words(one):
+    for one in memory.own_levels(records):
+        for line in memory.words(one):
             page.print(f"{one.run.name}: {line}")

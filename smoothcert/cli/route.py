@@ -115,6 +115,9 @@ def show(run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of smoot
 
     smoothcert route show runs/route
     """
-    from smoothcert.report.route import taken, text
+    from smoothcert.cli.report import print_table
+    from smoothcert.report.sections.route import routed, table
+    from smoothcert.runs.store import read
+    from smoothcert.runs.verify import composition
 
-    typer.echo(text(taken(run)))
+    print_table(table(routed(composition(read(run), "route"))), "text")

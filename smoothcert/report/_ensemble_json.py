@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smoothcert.report._paired import RESAMPLES, SEED
 from smoothcert.report.ensemble import Comparison, Gain, Line
 from smoothcert.report.metrics import LEVEL, radius_name
+from smoothcert.report.paired import RESAMPLES, SEED
 
 
 def as_json(found: Comparison) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from smoothcert.report._paired import Estimate
 from smoothcert.report.ensemble import Comparison, Gain, Line
 from smoothcert.report.metrics import LEVEL, Interval, radius_name
+from smoothcert.report.paired import Estimate
 from smoothcert.report.tables import UNKNOWN, count, ends, rounded, signed
 
 if TYPE_CHECKING:

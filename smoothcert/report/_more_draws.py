@@ -13,11 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from smoothcert.bounds import proven_radii
+from smoothcert.bounds import Floats, proven_radii
 from smoothcert.catalog import rebuild as build
 from smoothcert.contracts import Noise
 from smoothcert.errors import SmoothcertError
-from smoothcert.report._paired import Floats
 from smoothcert.report.course import tested_class
 from smoothcert.report.draws import tested
 from smoothcert.report.question import asked, part

@@ -1,27 +1,30 @@
-"""Two runs on the same inputs, held against each other input by input: what the second has more than the first.
+"""Two runs held against each other input by input: what the second has more than the first.
 
-Certified accuracies differ by the inputs that only one of the runs has (`_mcnemar`: exact intervals and test); average
-certified radii by each input's own difference (`_paired`: resampled inputs). Intervals speak about inputs drawn like
-these. Runs on other inputs, or asked something else, are refused: their difference would mean nothing.
+Certified accuracies differ by the inputs that only one of the runs has (exact intervals and test); average certified
+radii by each input's own difference (resampled inputs): `paired`. Intervals speak about inputs drawn like these. Where
+only some inputs are in both runs, these are compared, and it is said. Runs that share none, or that were asked
+something else, are refused: their difference would mean nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
-from smoothcert.report import _mcnemar
-from smoothcert.report._paired import Estimate, resampled
-from smoothcert.report.metrics import Interval, Share, default_radii, figures, radius_name
-from smoothcert.report.question import Asked, asked, part
-from smoothcert.report.tables import signed
-from smoothcert.runs.run import Row, Run
+from smoothcert.report import paired
+from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name
+from smoothcert.report.paired import Estimate, resampled
+from smoothcert.report.section import Table, table_of
+from smoothcert.report.tables import decimal, ends, percent, signed
+from smoothcert.runs.run import Claim, Row, Run
 
-TOLD = ("noise", "procedure", "sampling", "preparation")  # parts of a question that may differ, and are then told
+WIDEST = 12  # characters of a run's name over a column
 
 
 @dataclass(frozen=True)
@@ -40,59 +43,80 @@ class Change:
 
     @cached_property
     def interval(self) -> Interval:
-        return _mcnemar.interval(self.gained, self.lost, self.before.of)
+        return paired.interval(self.gained, self.lost, self.before.of)
 
     @cached_property
     def p_value(self) -> float:
-        return _mcnemar.p_value(self.gained, self.lost)
+        return paired.p_value(self.gained, self.lost)
 
 
 @dataclass(frozen=True)
 class Compared:
     """Everything about two runs."""
 
-    before: Run
+    before: Run  # on the inputs that are compared, as the second
     after: Run
+    left_out: tuple[int, int]  # inputs that only the first run holds, and only the second
     acr: tuple[float, float] | None  # of the first and the second; None for predictions
     acr_change: Estimate | None
     changes: tuple[Change, ...]  # by rising radius; one, at 0, for predictions
-    differs: tuple[str, ...]  # settings that are not the same, in words
 
     @property
     def figures(self) -> dict[str, float]:
-        """Every difference by its name: acr, and a radius or accuracy."""
+        """Every difference by its name: a radius or accuracy, and acr."""
         shares = {name_of(self.before, change.radius): change.value for change in self.changes}
-        return shares if self.acr_change is None else {"acr": self.acr_change.value, **shares}
+        return shares if self.acr_change is None else {**shares, "acr": self.acr_change.value}
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """Settings in which two runs of ours differ, in words; a log has none."""
+        one, two = self.before.spec, self.after.spec
+        if one is None or two is None:
+            return ()
+        models = [f"model {one.model_digest[:8]} ≠ {two.model_digest[:8]}"] * (one.model_digest != two.model_digest)
+        parts = {
+            "noise": (one.noise, two.noise),
+            "procedure": (one.procedure, two.procedure),
+            "sampling": (one.sampling, two.sampling),
+            "preparation": (one.preparation, two.preparation),
+        }
+        return (*models, *(words for name, pair in parts.items() for words in _unlike(name, *pair)))
 
 
 def compare(before: Run, after: Run, radii: Sequence[float] | None = None) -> Compared:
-    """The second run against the first; radii as in `metrics.figures`."""
-    refuse(before, after)
+    """The second run against the first, on the inputs that both hold; radii as in `metrics.figures`."""
+    before, after, left_out = on_common_inputs(before, after)
     certified = before.kind == "certify"
     wanted = (default_radii([before, after]) if radii is None else list(radii)) if certified else [0.0]
-    tried = [radius for radius in wanted if asked(before).tried(radius)]
+    tried = [radius for radius in wanted if before.claim.tried(radius)]
     first, second = figures(before, tried), figures(after, tried)
     gains = np.array([[[_gain(row)] for row in pair] for pair in zip(before.rows, after.rows, strict=True)])
     return Compared(
         before,
         after,
+        left_out,
         (first.acr, second.acr) if first.acr is not None and second.acr is not None else None,
         resampled(gains).gain(1, 0, 0) if certified else None,
         tuple(_change(before, after, radius) for radius in tried),
-        tuple(_differs(before, after)),
     )
 
 
-def refuse(before: Run, after: Run) -> None:
-    """RunError where the runs do not compare input by input, and why."""
-    wanted, got = _question(before, after) or _inputs(before, after) or ("", "")
+def on_common_inputs(before: Run, after: Run) -> tuple[Run, Run, tuple[int, int]]:
+    """Both runs on the inputs that both hold, and how many others each has; RunError where they do not compare."""
+    mine, theirs = ({(row.index, row.label) for row in run.rows} for run in (before, after))
+    wanted, got = _question(before, after) or _inputs(before, after, mine, theirs) or ("", "")
     if wanted:
         raise RunError(f"run {after.name} must {wanted} to be compared with {before.name}; got {got}")
+    first, second = (
+        replace(run, rows=tuple(row for row in run.rows if (row.index, row.label) in mine & theirs))
+        for run in (before, after)
+    )
+    return first, second, (len(mine - theirs), len(theirs - mine))
 
 
-def name_of(record: Run, radius: float) -> str:
+def name_of(run: Run, radius: float) -> str:
     """What a change is called in options, JSON and tables."""
-    return radius_name(radius) if record.kind == "certify" else "accuracy"
+    return radius_name(radius) if run.kind == "certify" else "accuracy"
 
 
 def too_low(found: Compared, limits: Mapping[str, float]) -> list[str]:
@@ -106,6 +130,50 @@ def too_low(found: Compared, limits: Mapping[str, float]) -> list[str]:
         for name, least in limits.items()
         if found.figures[name] < least
     ]
+
+
+def label(name: str, unit: str = "") -> str:
+    """A figure's name for a reader."""
+    if name in ("acr", "accuracy"):
+        return {"acr": "ACR", "accuracy": f"accuracy {unit}".strip()}[name]
+    return f"{unit} at {name}" if unit else f"certified accuracy at {name}"
+
+
+def table(found: Compared) -> Table:
+    """A row a figure: both runs, the difference with its interval, and the inputs that make it."""
+    rows = [(label(name_of(found.before, change.radius), "%"), _share_cells(change)) for change in found.changes]
+    if found.acr is not None and found.acr_change is not None:
+        rows.append(("ACR", [*map(decimal, found.acr), *found.acr_change.told(), "", "", ""]))
+    heads = [*_names(found), "difference", f"{LEVEL * 100:g} % interval", "lost", "gained", "p"]
+    return table_of("figure", heads, rows, *_notes(found))
+
+
+def as_json(found: Compared) -> dict[str, Any]:
+    """One object, nothing rounded; differences are second − first."""
+    acr = None
+    if found.acr and found.acr_change:
+        value, *around = found.acr_change
+        acr = {"first": found.acr[0], "second": found.acr[1], "difference": value, "interval": around}
+    shares = {
+        name_of(found.before, change.radius): {
+            "first": change.before.value, "second": change.after.value, "difference": change.value,
+            "interval": list(change.interval), "only_first": change.lost, "only_second": change.gained,
+            "p_value": change.p_value,
+        }
+        for change in found.changes
+    }  # fmt: skip
+    return {
+        "first": found.before.name,
+        "second": found.after.name,
+        "kind": found.before.kind,
+        "norm": found.before.claim.norm,
+        "inputs": len(found.before.rows),
+        **({"left_out": list(found.left_out)} if any(found.left_out) else {}),
+        "acr": acr,
+        **({"certified_accuracy": shares} if found.before.kind == "certify" else shares),
+        "intervals": {"level": LEVEL, "shares": "exact, unconditional", "acr": "paired bootstrap"},
+        "differs": list(found.differs),
+    }
 
 
 def _gain(row: Row) -> float:
@@ -125,62 +193,99 @@ def _question(before: Run, after: Run) -> tuple[str, str] | None:
     """What the second run should have been asked, and what it was; None where both were asked the same."""
     if after.kind != before.kind:
         return f"hold {before.kind} results", after.kind
-    if after.norm != before.norm:
-        return f"have radii in {before.norm}", after.norm
-    first, second = asked(before), asked(after)
+    if after.kind == "predict":
+        return None
+    first, second = before.claim, after.claim
+    if "unstated" in (first.norm, second.norm):
+        silent = " and ".join(run.name for run in (before, after) if run.claim.norm == "unstated")
+        return "have radii in a known norm, as both must,", f"no norm in {silent}: say it, as in --norm l2"
+    if first.norm != second.norm:
+        return f"have radii in {first.norm}", second.norm
     if first.radii != second.radii:
         return f"be asked for {_radii(first)}", _radii(second)
-    if (first.against == "labels") != (second.against == "labels"):
+    if (first.test_class == "labels") != (second.test_class == "labels"):
         return f"test {_tested(first)}", _tested(second)
     if _promises(first) != _promises(second):
         return f"give {_promises(first)}", _promises(second)
     return None
 
 
-def _inputs(before: Run, after: Run) -> tuple[str, str] | None:
+def _inputs(
+    before: Run, after: Run, mine: set[tuple[int, int]], theirs: set[tuple[int, int]]
+) -> tuple[str, str] | None:
     """The same for the inputs; of a log only indices and labels are known."""
-    digests = [record.settings.get("question", {}).get("data_digest") for record in (before, after)]
-    mine, theirs = ({(row.index, row.label) for row in record.rows} for record in (before, after))
-    if mine != theirs:
-        open_ends = [r.name for r in (before, after) if r.inputs is not None and len(r.rows) < r.inputs]
-        why = f" ({' and '.join(open_ends)} unfinished)" if open_ends else ""
-        same = f"{len(mine & theirs)} of {len(mine)} indices with the same label"
-        return "be on the same inputs", f"{len(theirs)} inputs, {same}{why}"
-    if None not in digests and digests[0] != digests[1]:
+    both = {index for index, _ in mine} & {index for index, _ in theirs}
+    if len(mine & theirs) < max(1, len(both)):
+        got = f"{len(theirs)} inputs, {len(mine & theirs)} of {len(both)} shared indices with the same label"
+        return "be on the same inputs", got
+    one, two = before.spec, after.spec
+    if one is None or two is None or one.data_digest == two.data_digest:
+        return None
+    here, there = (replace(spec.data, skip=1, max=-1, start=0) for spec in (one, two))
+    if here != there:
+        return "be on the same data", f"{there.spec} ({there.split}), not {here.spec} ({here.split})"
+    if one.data == two.data or mine == theirs:
         return "be on the same data", "other values for the same indices (hashes differ)"
     return None
 
 
-def _radii(question: Asked) -> str:
-    if question.radii is None:
+def _radii(claim: Claim) -> str:
+    if claim.radii is None:
         return "the largest radius"
-    return f"{'radius' if len(question.radii) == 1 else 'radii'} {', '.join(f'{r:g}' for r in question.radii)}"
+    return f"{'radius' if len(claim.radii) == 1 else 'radii'} {', '.join(f'{r:g}' for r in claim.radii)}"
 
 
-def _tested(question: Asked) -> str:
-    return "true labels" if question.against == "labels" else "the class of its draws"
+def _tested(claim: Claim) -> str:
+    return "true labels" if claim.test_class == "labels" else "the class of its draws"
 
 
-def _promises(question: Asked) -> str:
-    levels = question.own_levels and not question.settled
-    return "radii at each input's own noise level without a memory" if levels else "certificates"
+def _promises(claim: Claim) -> str:
+    none = claim.guarantee == "none"
+    return "radii at each input's own noise level without a memory" if none else "certificates"
 
 
-def _differs(before: Run, after: Run) -> Iterator[str]:
-    """Settings in which two runs of ours differ; a log has none."""
-    if not before.settings or not after.settings:
-        return
-    models = [record.settings["question"]["model_digest"] for record in (before, after)]
-    if models[0] != models[1]:
-        yield f"model {models[0][:8]} ≠ {models[1][:8]}"
-    for name in TOLD:
-        one, two = part(before, name), part(after, name)
-        unlike = [key for key in {**one, **two} if one.get(key) != two.get(key)]
-        yield from (f"{name} {key} {one.get(key, 'none')} ≠ {two.get(key, 'none')}" for key in unlike)
+def _unlike(name: str, first: Any, second: Any) -> Iterator[str]:
+    """Options of two parts that differ."""
+    one, two = ({} if part is None else describe(part) for part in (first, second))
+    unlike = [key for key in {**one, **two} if one.get(key) != two.get(key)]
+    yield from (f"{name} {key} {one.get(key, 'none')} ≠ {two.get(key, 'none')}" for key in unlike)
 
 
-def label(name: str, unit: str = "") -> str:
-    """A figure's name for a reader."""
-    if name in ("acr", "accuracy"):
-        return {"acr": "ACR", "accuracy": f"accuracy {unit}".strip()}[name]
-    return f"{unit} at {name}" if unit else f"certified accuracy at {name}"
+def _share_cells(change: Change) -> list[str]:
+    told = paired.difference(change.value, 2), ends(change.interval, 2)
+    counts = str(change.lost), str(change.gained), f"{change.p_value:.2g}"
+    return [percent(change.before), percent(change.after), *told, *counts]
+
+
+def _names(found: Compared) -> tuple[str, str]:
+    """The runs over their columns; letters where their names would be too wide."""
+    names = found.before.name, found.after.name
+    return names if max(map(len, names)) <= WIDEST else ("A", "B")
+
+
+def _notes(found: Compared) -> Iterator[str]:
+    first, second = _names(found)
+    if first != found.before.name:
+        yield f"A is {found.before.name}, B is {found.after.name}"
+    if any(found.left_out):
+        yield f"only the inputs in both runs are compared; left out: {found.left_out[0]:,} that only {first} has, " \
+              f"{found.left_out[1]:,} that only {second} has" + _unchecked(found)  # fmt: skip
+    certified = found.before.kind == "certify"
+    yield (
+        f"difference: {second} − {first} on the same {len(found.before.rows):,} inputs "
+        f"({f'{found.before.claim.norm}, ' if certified else ''}inputs in [0,1]), of certified accuracies in points; "
+        f"lost: inputs that only {first} has, gained: only {second}"
+    )
+    yield "intervals: exact for shares, paired bootstrap for ACR; p: McNemar's exact test; for inputs drawn like these"
+    if found.differs:
+        yield f"the runs differ in: {'; '.join(found.differs)}"
+    said = [(run.name, line) for run in (found.before, found.after) for line in run.claim.words]
+    shared = {line for _, line in said if sum(line == other for _, other in said) == 2}
+    yield from dict.fromkeys(line if line in shared else f"{name}: {line}" for name, line in said)
+
+
+def _unchecked(found: Compared) -> str:
+    """Hashes of different subsets say nothing about the values of what they share."""
+    specs = [run.spec for run in (found.before, found.after) if run.spec is not None]
+    differ = len({spec.data_digest for spec in specs}) > 1
+    return "; that their values are the same follows from the name of the data, not from a hash" if differ else ""

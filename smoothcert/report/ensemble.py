@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from smoothcert.bounds import Floats
 from smoothcert.report._family import Family, difference
 from smoothcert.report._more_draws import MoreDraws, with_draws
-from smoothcert.report._paired import Estimate, Floats, Resampled, resampled
+from smoothcert.report.paired import Estimate, Resampled, resampled
 from smoothcert.report.question import asked
 from smoothcert.runs.run import Run
 

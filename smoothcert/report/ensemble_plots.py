@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smoothcert.bounds import Floats
 from smoothcert.report import plots
 from smoothcert.report._ensemble_words import sides, title
 from smoothcert.report._family import difference
-from smoothcert.report._paired import Floats
 from smoothcert.report.ensemble import Comparison
 from smoothcert.report.question import asked
 from smoothcert.runs.run import Run

@@ -1,107 +1,122 @@
 """The runs below a folder as a history: what each version of a model reached, question by question, in time order.
 
-Runs belong to one line of history when they differ in nothing but the model, its noise draws and the place of the data.
-Time is when a run was first begun; of one that does not tell, when its recipe was last written.
+Runs belong together when they differ in nothing but the model, its noise draws and the place of the data. Time is when
+a run was first begun; of one that does not tell, when its recipe was last written.
+
+In the picture, bars are the intervals of each figure by itself. Versions were asked about the same inputs, so that a
+change between two of them can be sure though their bars overlap; the table tells it.
 """
 
 from __future__ import annotations
 
 import datetime
-import hashlib
 import itertools
-import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from smoothcert.catalog import describe
 from smoothcert.errors import RunError, SmoothcertError
 from smoothcert.report import metrics, tables
-from smoothcert.report._layout import Table, plain
-from smoothcert.report._paired import Estimate
 from smoothcert.report.compare import compare
-from smoothcert.report.metrics import Figures, Interval, default_radii, figures
-from smoothcert.report.tables import UNKNOWN, ends, signed
+from smoothcert.report.metrics import Figures, Interval, default_radii, figures, radius_name
+from smoothcert.report.paired import Estimate
+from smoothcert.report.plots import INK, MARKERS, PALETTE, STYLE
+from smoothcert.report.section import Table, plain
+from smoothcert.report.tables import UNKNOWN
 from smoothcert.runs.run import Run
 from smoothcert.runs.store import read
+from smoothcert.spec import Spec
 
-VERSION = ("model", "model_digest", "seed", "data")  # of a question: what may differ within a line of history
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+VERSION = ("model", "model_digest", "seed", "data")  # of a question: what may differ between versions
+MOST_RADII = 5  # curves of certified accuracy that can be told apart
+MOST_NAMES = 12  # versions with room for a name
 
 
 @dataclass(frozen=True)
 class Version:
     """One run of one version of a model."""
 
-    record: Run
+    run: Run
     when: datetime.datetime
     figures: Figures
     change: Estimate | None  # of ACR, against the version before it on the same inputs
 
     @property
     def digest(self) -> str:
-        return str(self.record.settings["question"]["model_digest"])
+        return self.run.asked.model_digest
 
 
 @dataclass(frozen=True)
-class Line:
+class Versions:
     """Versions that were asked the same, the oldest first."""
 
-    question: Mapping[str, Any]
     versions: tuple[Version, ...]
+
+    @property
+    def spec(self) -> Spec:
+        """What the latest was asked."""
+        return self.versions[-1].run.asked
 
     @property
     def words(self) -> str:
         """The question in one line."""
-        asked = self.question
-        parts = [f"every {asked['skip']}th" if asked["skip"] > 1 else "", f"from {asked.get('start', 0)}"]
-        parts = [word for word in parts if word and word != "from 0"]
-        data = f"{Path(asked['data']).name} ({', '.join([asked['split'], *parts])}), {asked['inputs']:,} inputs"
-        named = [_words(asked[name]) for name in ("noise", "procedure", "sampling", "preparation") if asked.get(name)]
-        return "; ".join([data, *named])
+        spec, data = self.spec, self.spec.data
+        where = [data.split, *[f"every {data.skip}th"][: data.skip > 1], *[f"from {data.start}"][: data.start > 0]]
+        parts = (spec.noise, spec.procedure, spec.sampling, spec.preparation)
+        named = [_words(describe(part)) for part in parts if part is not None]
+        return "; ".join([f"{Path(data.spec).name} ({', '.join(where)}), {spec.inputs:,} inputs", *named])
 
 
-def history(folder: Path, radii: Sequence[float] | None = None) -> tuple[list[Line], list[str]]:
-    """The lines of history below a folder, and a note for each run that has no figures."""
+def history(folder: Path, radii: Sequence[float] | None = None) -> tuple[list[Versions], list[str]]:
+    """The histories below a folder, and a note for each run that has no figures."""
     found, notes = _runs(folder)
     if not found:
         raise RunError(
             f"folder {folder} must hold runs somewhere below it; got none" + "".join(f" ({n})" for n in notes)
         )
-    grouped: dict[str, list[tuple[datetime.datetime, Run]]] = {}
-    for when, record in sorted(found, key=lambda pair: (pair[0], pair[1].name)):
-        grouped.setdefault(_key(record), []).append((when, record))
-    return [_line(group, radii) for group in grouped.values()], notes
+    grouped: list[tuple[dict[str, Any], list[tuple[datetime.datetime, Run]]]] = []
+    for when, run in sorted(found, key=lambda pair: (pair[0], pair[1].name)):
+        asked = _question(run.asked)
+        group = next((group for question, group in grouped if question == asked), None)
+        if group is None:
+            grouped.append((asked, group := []))
+        group.append((when, run))
+    return [_versions(group, radii) for _, group in grouped], notes
 
 
-def table(line: Line) -> Table:
-    """A row a run: when, which model, and its figures."""
-    versions = line.versions
-    told = [
-        UNKNOWN if v.change is None else f"{signed(v.change.value)} ({ends(Interval(v.change.low, v.change.high))})"
-        for v in versions
-    ]
+def table(shown: Versions) -> Table:
+    """A row a run: when, which model, its figures, and what changed."""
+    versions = shown.versions
+    told = [UNKNOWN if one.change is None else "{} ({})".format(*one.change.told()) for one in versions]
     facts = [
         plain("when", [f"{version.when:%Y-%m-%d %H:%M}" for version in versions]),
         plain("model", [version.digest[:8] for version in versions]),
-        *([plain("ACR against the one before", told)] if any(version.change for version in versions) else []),
     ]
+    change = [plain("ACR against the one before", told)] if any(version.change for version in versions) else []
     made = tables.table([version.figures for version in versions])
-    return replace(made, columns=(*facts, *made.columns))
+    return replace(made, columns=(*facts, *made.columns, *change))
 
 
-def as_json(line: Line) -> dict[str, Any]:
+def as_json(shown: Versions) -> dict[str, Any]:
     """A question and its versions, nothing rounded."""
     return {
-        "question": dict(line.question),
+        "question": {**_question(shown.spec), "data": shown.spec.data.spec},
         "versions": [
             {
                 "when": version.when.isoformat(timespec="seconds"),
-                "model": version.record.settings["question"]["model"],
+                "model": version.run.asked.model,
                 "model_digest": version.digest,
                 "acr_change": None if version.change is None else version.change._asdict(),
                 **metrics.as_json(version.figures),
             }
-            for version in line.versions
+            for version in shown.versions
         ],
     }
 
@@ -112,47 +127,42 @@ def _runs(folder: Path) -> tuple[list[tuple[datetime.datetime, Run]], list[str]]
     found, notes = [], []
     for recipe in sorted(folder.rglob("recipe.toml")):
         try:
-            record = read(recipe.parent)
-            figures(record, [0.0])
+            run = read(recipe.parent)
+            figures(run, [0.0])
         except SmoothcertError as error:
             notes.append(f"left out: {error}")
             continue
-        started = record.settings["means"].get("started")
-        when = datetime.datetime.fromisoformat(started) if started else _written(recipe)
-        name = str(recipe.parent.relative_to(folder)) if recipe.parent != folder else record.name
-        found.append((when, replace(record, name=name)))
+        name = str(recipe.parent.relative_to(folder)) if recipe.parent != folder else run.name
+        found.append((_when(run, recipe), replace(run, name=name)))
     return found, notes
 
 
-def _written(path: Path) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+def _when(run: Run, recipe: Path) -> datetime.datetime:
+    if run.means is not None and run.means.started is not None:
+        return datetime.datetime.fromisoformat(run.means.started)
+    return datetime.datetime.fromtimestamp(recipe.stat().st_mtime).astimezone()
 
 
-def _question(record: Run) -> dict[str, Any]:
-    return {key: value for key, value in record.settings["question"].items() if key not in VERSION}
+def _question(spec: Spec) -> dict[str, Any]:
+    return {key: value for key, value in spec.tables().items() if key not in VERSION}
 
 
-def _key(record: Run) -> str:
-    return hashlib.sha256(json.dumps(_question(record), sort_keys=True).encode()).hexdigest()
-
-
-def _line(group: Sequence[tuple[datetime.datetime, Run]], radii: Sequence[float] | None) -> Line:
-    records = [record for _, record in group]
-    wanted = default_radii(records) if radii is None else radii
+def _versions(group: Sequence[tuple[datetime.datetime, Run]], radii: Sequence[float] | None) -> Versions:
+    runs = [run for _, run in group]
+    wanted = default_radii(runs) if radii is None else radii
     versions = [
-        Version(record, when, figures(record, wanted), change)
-        for (when, record), change in zip(group, _changes(records), strict=True)
+        Version(run, when, figures(run, wanted), change)
+        for (when, run), change in zip(group, _changes(runs), strict=True)
     ]
-    question = {**_question(records[-1]), "data": records[-1].settings["question"]["data"]}
-    return Line(question, tuple(versions))
+    return Versions(tuple(versions))
 
 
-def _changes(records: Sequence[Run]) -> Iterator[Estimate | None]:
+def _changes(runs: Sequence[Run]) -> Iterator[Estimate | None]:
     """Of each run against the one before it; None for the first, and where one of the two is unfinished."""
     yield None
-    for before, after in itertools.pairwise(records):
+    for before, after in itertools.pairwise(runs):
         try:
-            yield compare(before, after, [0.0]).acr_change
+            yield None if before.unfinished or after.unfinished else compare(before, after, [0.0]).acr_change
         except RunError:
             yield None
 
@@ -160,3 +170,67 @@ def _changes(records: Sequence[Run]) -> Iterator[Estimate | None]:
 def _words(part: Mapping[str, Any]) -> str:
     options = [f"{key} {value}" for key, value in part.items() if key != "name"]
     return f"{part['name']}{' (' + ', '.join(options) + ')' if options else ''}".replace("_", " ")
+
+
+def figure(histories: Sequence[Versions]) -> Figure:
+    """Certified accuracy at the first radii at the left, ACR at the right; of predictions accuracy alone.
+
+    A row of panels for each question, the oldest version at the left.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        made = Figure(figsize=(9.6, 0.4 + 3.2 * len(histories)), layout="constrained")
+        for part, shown in zip(made.subfigures(len(histories), 1, squeeze=False)[:, 0], histories, strict=True):
+            part.suptitle(textwrap.fill(shown.words, 130), fontsize=9, x=0.01, ha="left", color=INK)
+            left, right = part.subplots(1, 2)
+            _shares(left, shown)
+            _radius(right, shown)
+            for axes in (left, right):
+                _names(axes, shown)
+    return made
+
+
+def _radius(axes: Axes, shown: Versions) -> None:
+    figures = [version.figures for version in shown.versions]
+    if any(run.acr is None for run in figures):
+        axes.set_visible(False)
+        return
+    axes.set_title("average certified radius", fontsize=10, color=INK)
+    _points(axes, [run.acr or 0.0 for run in figures], [run.acr_interval for run in figures], 0, "")
+
+
+def _shares(axes: Axes, shown: Versions) -> None:
+    figures = [version.figures for version in shown.versions]
+    radii = [r for r in figures[0].certified_accuracy if all(run.certified_accuracy.get(r) for run in figures)]
+    axes.set_title("certified accuracy" if radii else "accuracy", fontsize=10, color=INK)
+    axes.set_ylim(-0.03, 1.03)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
+    if not radii:
+        _points(axes, [run.accuracy.value for run in figures], [run.accuracy.interval for run in figures], 0, "")
+    for number, radius in enumerate(radii[:MOST_RADII]):
+        shares = [share for run in figures if (share := run.certified_accuracy[radius]) is not None]
+        around = [share.interval for share in shares]
+        _points(axes, [share.value for share in shares], around, number, f"at {radius_name(radius)}")
+    if len(radii) > 1:
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _points(axes: Axes, values: Sequence[float], around: Sequence[Interval | None], number: int, label: str) -> None:
+    colour, shape = PALETTE[number % len(PALETTE)], MARKERS[number % len(MARKERS)]
+    axes.plot(values, marker=shape, color=colour, label=label, linewidth=1.4, markersize=5)
+    for place, ends in enumerate(around):
+        if ends is not None:
+            axes.plot([place, place], ends, color=colour, linewidth=1.0, alpha=0.55)
+
+
+def _names(axes: Axes, shown: Versions) -> None:
+    every = -(-len(shown.versions) // MOST_NAMES)
+    places = range(0, len(shown.versions), every)
+    names = [f"{shown.versions[i].when:%Y-%m-%d}\n{shown.versions[i].digest[:8]}" for i in places]
+    axes.set_xticks(list(places), names, fontsize=8, rotation=0 if len(places) < 5 else 60)
+    axes.set_xlim(-0.5, len(shown.versions) - 0.5)
+    axes.grid(color=INK, alpha=0.12, linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(length=0, pad=6, labelsize=8)

@@ -1,4 +1,4 @@
-"""The parts of an ACES composition, read from runs or from published logs, and put together.
+"""The components of an ACES composition, read from runs or from published logs, and put together.
 
     certified   a run of `smoothcert aces certify`, or of `smoothcert certify` where something else selects
     selection   the entropies or the selection network of such a run, or a run of `smoothcert aces select`
@@ -13,75 +13,93 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert import catalog
 from smoothcert.bounds import Floats, Integers
 from smoothcert.classifiers import composite
 from smoothcert.contracts import Noise, Norm
+from smoothcert.data import Subset
 from smoothcert.decisions import BINS, Verdicts, VoteCounts, composed, median_bin, of_classes, of_selection
 from smoothcert.errors import OptionError, RunError
 from smoothcert.runs import component_logs as logs
-from smoothcert.runs.run import Claim, Row, Run, Unstated
+from smoothcert.runs.run import Claim, Row, Run
 from smoothcert.runs.store import MODEL, read
 
-ENTROPY = "entropy"  # in the place of a run: the certified network's own doubt selects
+ENTROPY = "entropy"  # in the place of a run: the certified network's own entropy selects
 GRID = np.arange(BINS + 1) / BINS
 
 
 @dataclass(frozen=True, eq=False)
-class Combined:
+class Combination:
     """A composition at several thresholds on the same inputs."""
 
     thetas: Floats  # [thresholds]
-    indices: Integers  # [inputs]
     labels: Integers  # [inputs], the data's
     answers: Verdicts  # [thresholds, inputs], of the composition
     selection: Verdicts  # [thresholds, inputs]: 1, 0, or an abstention, which is neither (erratum E5)
-    certified: Verdicts  # [inputs], of the certified network alone at the same level
-    core: Integers  # [inputs]
+
+
+class NoisyNetwork(NamedTuple):
+    """A network under noise: the hash of its weights, and its noise."""
+
+    digest: str
+    noise: Noise
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """A composition's components on the same inputs, ready for any threshold."""
+class Origin:
+    """What a run says of its components and a published log does not."""
+
+    draws: int  # of each test
+    n_predict: int  # of them, those that predict
+    alpha: float
+    data: Subset
+    certified: NoisyNetwork
+    alone: Verdicts  # [inputs], the certified network alone, tested at alpha and not at alpha/2
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The networks of a composition on the same inputs, ready for any threshold."""
 
     name: str
     indices: Integers
     labels: Integers
-    certified: Verdicts
+    certified: Verdicts  # [inputs], at alpha/2
     selection: Verdicts  # [thresholds, inputs]
     thetas: Floats  # those that `selection` knows
     core: Integers
-    doubt: Floats | None  # the median doubt of each input, where it is known
-    plain: Verdicts | None  # the certified network alone, tested at alpha and not at alpha/2, where counts are known
-    settings: dict[str, Any]  # n, look, alpha and where the inputs came from, as far as they are known
-    norm: Norm | Unstated
+    entropy: Floats | None  # the median of each input's noisy copies, where it is known
+    norm: Norm
+    origin: Origin | None = None
 
-    def at(self, thetas: Sequence[float] | Floats) -> Combined:
+    def at(self, thetas: Sequence[float] | Floats) -> Combination:
         """The composition at these thresholds."""
         places = [self._place(float(theta)) for theta in thetas]
         label, radius, natural = self.selection
         selection = Verdicts(label[places], radius[places], natural[places])
-        answers = composed(selection, self.certified, self.core)
-        return Combined(self.thetas[places], self.indices, self.labels, answers, selection, self.certified, self.core)
+        return Combination(self.thetas[places], self.labels, composed(selection, self.certified, self.core), selection)
 
-    def shared(self, other: Parts) -> Integers:
+    def shared(self, other: Components) -> Integers:
         """Inputs that both have; those of different data or splits are different."""
-        here, there = ((str(p.settings.get("data")), str(p.settings.get("split"))) for p in (self, other))
+        here, there = (one.origin and (one.origin.data.spec, one.origin.data.split) for one in (self, other))
         return np.intersect1d(self.indices, other.indices) if here == there else self.indices[:0]
 
-    def refuse_holdout(self, other: Parts) -> None:
+    def refuse_holdout(self, other: Components) -> None:
         """A threshold may be chosen on other inputs only, with the same networks and noise."""
         if len(shared := self.shared(other)):
             raise OptionError(
                 f"inputs of --holdout must not be those of --certify; got {len(shared)} of them, first index "
                 f"{shared[0]}"
             )
-        if self.settings.get("networks") != other.settings.get("networks"):
+        if not self.same_network(other):
             raise OptionError("networks and noise of --holdout must be those of --certify; got others")
+
+    def same_network(self, other: Components) -> bool:
+        """Whether both certify with one network under one noise, as far as it is known."""
+        return (self.origin and self.origin.certified) == (other.origin and other.origin.certified)
 
     def _place(self, theta: float) -> int:
         near = np.flatnonzero(np.abs(self.thetas - theta) < 1e-9)
@@ -91,52 +109,47 @@ class Parts:
         return int(near[0])
 
 
-def parts(certify: Path, core: Path | None, select: str | None = None, alpha: float | None = None) -> Parts:
-    """The components that these places hold; alpha is that of the certified run unless given."""
+def components(certify: Path, core: Path | None, select: str | None = None, alpha: float | None = None) -> Components:
+    """What these places hold; alpha is that of the certified run unless given."""
     if logs.is_prefix(certify):
         if alpha is not None:
             raise OptionError(f"--alpha needs counts, which the logs {certify} do not hold; got {alpha:g}")
         return _from_logs(certify, core, select)
-    return of_record(read(certify), core, select, alpha, certify / MODEL)
+    return components_of(read(certify), core, select, alpha)
 
 
-def of_record(
-    run: Run,
-    core: Path | None = None,
-    select: str | None = None,
-    alpha: float | None = None,
-    model: Path | None = None,
-) -> Parts:
-    """The same of a run that has been read; `model` is the folder of its composition, if not where it was made."""
+def components_of(
+    run: Run, core: Path | None = None, select: str | None = None, alpha: float | None = None
+) -> Components:
+    """The same of a run that has been read."""
+    spec, dim = run.asked, run.asked.dim
     level = alpha_of(run) if alpha is None else alpha
-    classes, noise = tally(run, "", 0), noise_of(run)
+    classes, noise = votes_of(run, "", 0), noise_of(run)
     bins, selecting, noise_there = _selector(run, select)
-    _refuse_other_norm(noise, noise_there)
+    if noise.norm != noise_there.norm:
+        raise RunError(f"the runs of a combination must be of one norm; got {noise.norm} and {noise_there.norm}")
     indices, labels = column_of(run, "index"), column_of(run, "label")
     bins = VoteCounts(*(counts[_aligned(indices, labels, selecting)] for counts in bins))
-    spec, dim = run.asked, run.asked.dim
-    return Parts(
+    draws, n_predict = (int(counts[0].sum()) for counts in (classes.test, classes.predict))
+    alone = of_classes(classes, level, noise, dim)
+    return Components(
         run.name, indices, labels, of_classes(classes, level / 2, noise, dim),
         of_selection(bins, GRID, level / 2, noise_there, dim), GRID, _core(run, core, indices, labels),
-        median_bin(bins), of_classes(classes, level, noise, dim),
-        {
-            "n": int(classes.test[0].sum()), "look": int(classes.predict[0].sum()), "alpha": level,
-            "data": spec.data.spec, "split": spec.data.split, "networks": _networks(run, model),
-        }, noise.norm,
+        median_bin(bins), noise.norm, Origin(draws, n_predict, level, spec.data, _certified(run), alone),
     )  # fmt: skip
 
 
-def as_run(parts: Parts, theta: float, name: str) -> Run:
+def as_run(parts: Components, theta: float, name: str) -> Run:
     """The rows of a composition at one threshold."""
     answers = parts.at([theta]).answers
     columns = zip(parts.indices, parts.labels, answers.label[0], answers.radius[0], strict=True)
     rows = tuple(Row(int(index), int(label), int(said), float(radius)) for index, label, said, radius in columns)
-    claim = Claim(parts.norm, "smoothing", "guess", parts.settings.get("alpha"))
+    claim = Claim(parts.norm, "smoothing", "guess", None if parts.origin is None else parts.origin.alpha)
     return Run(name=name, kind="certify", rows=rows, norm=parts.norm, claim=claim)
 
 
 @dataclass(frozen=True, eq=False)
-class Single:
+class SingleNetwork:
     """One smoothed network alone, at its own alpha: what a composition is compared with."""
 
     name: str
@@ -145,26 +158,26 @@ class Single:
     draws: int | None  # of its test, where it is known
 
 
-def single(run: Run) -> Single:
+def single(run: Run) -> SingleNetwork:
     """From a run with its counts, or a log: there what it says at radius 0 is the prediction."""
     labels, predicted = column_of(run, "label"), column_of(run, "predicted")
     if run.spec is None:
         radius = np.array([row.radius for row in run.rows])
-        return Single(run.name, labels, Verdicts(predicted, radius, predicted), None)
-    counts = tally(run, "", 0)
+        return SingleNetwork(run.name, labels, Verdicts(predicted, radius, predicted), None)
+    counts = votes_of(run, "", 0)
     verdicts = of_classes(counts, alpha_of(run), noise_of(run), run.spec.dim)
-    return Single(run.name, labels, verdicts, int(counts.test[0].sum()))
+    return SingleNetwork(run.name, labels, verdicts, int(counts.test[0].sum()))
 
 
 def _selector(run: Run, select: str | None) -> tuple[VoteCounts, Run, Noise]:
     """The counts in bins, the run that holds them, and its noise; a selection network before entropies."""
     other = run if select in (None, ENTROPY) else read(Path(str(select)))
     if other.asked.kind == "select":
-        return tally(other, "", 0), other, noise_of(other)
+        return votes_of(other, "", 0), other, noise_of(other)
     network = any(answer.purpose.startswith("select-") for row in other.rows[:1] for answer in row.answers)
     if network and select != ENTROPY:
-        return tally(other, "select-", 0), other, noise_of(other)
-    return tally(other, "", 1), other, noise_of(other)
+        return votes_of(other, "select-", 0), other, noise_of(other)
+    return votes_of(other, "", 1), other, noise_of(other)
 
 
 def _core(run: Run, core: Path | None, indices: Integers, labels: Integers) -> Integers:
@@ -196,7 +209,7 @@ def _aligned(indices: Integers, labels: Integers, other: Run) -> Integers:
     return at
 
 
-def _from_logs(certify: Path, core: Path | None, select: str | None) -> Parts:
+def _from_logs(certify: Path, core: Path | None, select: str | None) -> Components:
     if core is None:
         raise OptionError("--core must name a run of the core network or a table of its answers; got none")
     if select == ENTROPY:
@@ -204,29 +217,23 @@ def _from_logs(certify: Path, core: Path | None, select: str | None) -> Parts:
     indices, labels, certified = logs.certification(certify)
     thetas, selection = logs.selection(Path(select) if select else certify, indices)
     answers = logs.core(core, indices, labels) if not core.is_dir() else _core(read(core), core, indices, labels)
-    doubt = logs.median_entropy(certify, indices)
-    return Parts(certify.name, indices, labels, certified, selection, thetas, answers, doubt, None, {}, "l2")
+    entropy = logs.median_entropy(certify, indices)
+    return Components(certify.name, indices, labels, certified, selection, thetas, answers, entropy, "l2")
 
 
-def _networks(run: Run, model: Path | None) -> dict[str, Any]:
-    """The hash of the certified network and its noise: equal for runs that can be compared."""
-    spec = run.asked
-    folder = Path(spec.model) if model is None else model
-    members = composite.read(folder).members if composite.is_composite(folder) else ()
+def _certified(run: Run) -> NoisyNetwork:
+    """The certified network: that of the composition which the run keeps, or the run's own."""
+    spec, folder = run.asked, (run.folder or Path()) / MODEL
+    members = composite.read(folder).members if run.folder is not None and composite.is_composite(folder) else ()
     digests = [member.digest for member in members if member.role == "certify"]
-    return {"certified": (digests or [spec.model_digest])[0], "noise": catalog.describe(spec.noise)}
-
-
-def _refuse_other_norm(first: Noise, second: Noise) -> None:
-    if first.norm != second.norm:
-        raise RunError(f"the runs of a combination must be of one norm; got {first.norm} and {second.norm}")
+    return NoisyNetwork((digests or [spec.model_digest])[0], spec.noise)
 
 
 def _listed(thetas: Floats) -> str:
     return ", ".join(f"{theta:g}" for theta in thetas)
 
 
-def tally(run: Run, prefix: str, column: int) -> VoteCounts:
+def votes_of(run: Run, prefix: str, column: int) -> VoteCounts:
     """The counts of one column [inputs, outcomes] by what the draws were for."""
     found = [_counted(run, row, prefix, column) for row in run.rows]
     if not found:

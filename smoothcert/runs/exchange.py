@@ -1,4 +1,4 @@
-"""Runs in the field's own words: the tab-separated logs of Cohen et al. (2019), read and written.
+"""Runs as files of other tools: the tab-separated logs of Cohen et al. (2019), read and written; CSV and Parquet.
 
     certify   idx  label  predict  radius  correct  time
     predict   idx  label  predict  correct  time
@@ -9,15 +9,22 @@ What the radii claim stands in columns of its own, the same in all lines, which 
 `tested` (the class that was tested), `alpha`, and `asked` (radii asked for in advance). What a log does not say is
 *unstated*; nothing is guessed.
 Their logs round radii to nearest (erratum E7); what is written here is rounded down.
+
+CSV and Parquet are one flat table, a row an input, in full precision, with the same columns for the claim. A column is
+there when the run knows it of any input; where it is not known of one, the cell is empty. Parquet also carries what was
+asked and how it was carried out, as JSON under the key `smoothcert`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
-from typing import NoReturn, TypeVar, cast, get_args
+from typing import Any, NoReturn, TypeVar, cast, get_args
 
 from smoothcert.contracts import ABSTAIN, Norm, TestClass
 from smoothcert.errors import OptionError, RunError
@@ -32,6 +39,19 @@ WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
 LONGEST_HEADER = 4096  # bytes; a foreign file of gigabytes is refused after these
+Cell = int | float | bool | str | None
+COLUMNS: dict[str, Callable[[Row], Cell]] = {
+    "idx": lambda row: row.index,
+    "label": lambda row: row.label,
+    "predict": lambda row: row.predicted,
+    "radius": lambda row: row.radius,
+    "correct": lambda row: row.correct,
+    "draws": lambda row: row.draws,
+    "seconds": lambda row: row.seconds,
+    "clean": lambda row: row.clean,
+    "low": lambda row: row.low,
+    "sigma": lambda row: row.sigma,
+}
 
 
 def open_run(path: Path, norm: Norm | None = None) -> Run:
@@ -95,6 +115,47 @@ def write_cohen(run: Run, path: Path, full: bool = False) -> None:
     lines = ["\t".join([*columns, *claim])]
     lines += ["\t".join([*(str(cell(row)) for cell in columns.values()), *claim.values()]) for row in run.rows]
     write_whole(path, ("\n".join(lines) + "\n").encode())
+
+
+def columns(run: Run) -> dict[str, list[Cell]]:
+    """What is known of the inputs, by column; predictions have no radius."""
+    found = {name: [cell(row) for row in run.rows] for name, cell in COLUMNS.items()}
+    known = {name: cells for name, cells in found.items() if any(cell is not None for cell in cells)}
+    if run.kind == "predict":
+        del known["radius"]
+        return known
+    return {**known, **{name: [value] * len(run.rows) for name, value in claim_columns(run.claim).items()}}
+
+
+def write_csv(run: Run, path: Path) -> None:
+    """Comma-separated, with a line of names; `correct` is 0 or 1."""
+    found = columns(run)
+    sink = io.StringIO()
+    lines = csv.writer(sink, lineterminator="\n")
+    lines.writerow(found)
+    for cells in zip(*found.values(), strict=True):
+        lines.writerow("" if cell is None else int(cell) if isinstance(cell, bool) else str(cell) for cell in cells)
+    write_whole(path, sink.getvalue().encode())
+
+
+def write_parquet(run: Run, path: Path) -> None:
+    """Apache Parquet, by pyarrow where it is installed."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise OptionError("--to parquet must find the package pyarrow; got none: pip install pyarrow") from error
+    about = {"name": run.name, "kind": run.kind, "norm": run.claim.norm, **settings(run)}
+    table = pyarrow.table(columns(run)).replace_schema_metadata({"smoothcert": json.dumps(about, ensure_ascii=False)})
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    write_whole(path, sink.getvalue())
+
+
+def settings(run: Run) -> dict[str, Any]:
+    """What was asked and how it was carried out, as plain values; of a log nothing is known."""
+    asked = {} if run.spec is None else {"question": run.spec.tables()}
+    return {**asked, **({} if run.means is None else {"means": run.means.tables()})}
 
 
 def rounded_down(value: float, decimals: int) -> str:

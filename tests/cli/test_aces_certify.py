@@ -12,7 +12,7 @@ import pytest
 import small_run
 
 from smoothcert.cli.main import run
-from smoothcert.runs.components import GRID, parts
+from smoothcert.runs.components import GRID, components
 from smoothcert.runs.store import read
 
 DATA = "--data few.npz --sigma 0.25 --n 400 --n0 20 --look 100 --alpha 0.05"
@@ -41,7 +41,7 @@ def test_a_run_holds_every_threshold(smoothcert):
     """Rows at any θ, made anew, are what combining the first run gives at that θ."""
     code, out, _ = smoothcert(f"aces certify {NETWORKS} {DATA} --out run")
     assert code == 0 and "certified selection rate" in out and "smoothcert aces combine --certify run" in out
-    found = parts(Path("run"), None)
+    found = components(Path("run"), None)
     for theta in ("0.0", "0.1", "0.3", "0.57", "1.0"):
         assert smoothcert(f"aces certify {NETWORKS} {DATA} --theta {theta} --out at-{theta}")[0] == 0
         answers = found.at([float(theta)]).answers
@@ -58,8 +58,8 @@ def test_theta_one_is_the_plain_run_but_for_the_halved_alpha(smoothcert):
     line = DATA.replace("--look 100 ", "")
     assert smoothcert(f"certify switches:steep {line} --out plain")[0] == 0
     assert smoothcert(f"certify switches:steep {line.replace('0.05', '0.025')} --out half")[0] == 0
-    found = parts(Path("run"), None)
-    for verdicts, folder in ((found.plain, "plain"), (found.certified, "half")):
+    found = components(Path("run"), None)
+    for verdicts, folder in ((found.origin.alone, "plain"), (found.certified, "half")):
         columns = zip(range(40), verdicts.label.tolist(), verdicts.radius.tolist(), strict=True)
         assert rows(folder) == list(columns)
     assert rows("run") == rows("half")
@@ -102,13 +102,13 @@ def test_components_of_separate_runs_give_the_same(smoothcert):
     assert smoothcert("predict switches:core --data few.npz --sigma 0.25 --n 20 --out accurate")[0] == 0
     assert smoothcert(f"aces certify {NETWORKS} {DATA} --out entropy")[0] == 0
     # Streams of noise have the names of what they are for, so the selector's draws differ when it is drawn alone.
-    apart = parts(Path("entropy"), Path("accurate"), "selecting").at(GRID)
-    whole = parts(Path("together"), None).at(GRID)
+    apart = components(Path("entropy"), Path("accurate"), "selecting")
+    whole = components(Path("together"), None)
     assert np.array_equal(apart.core, whole.core) and np.array_equal(apart.certified.radius, whole.certified.radius)
-    sure = (apart.selection.label == whole.selection.label).mean()
+    sure = (apart.at(GRID).selection.label == whole.at(GRID).selection.label).mean()
     assert 0.9 < sure <= 1.0
-    forced = parts(Path("together"), None, "entropy").at(GRID)
-    assert np.array_equal(forced.answers.radius, parts(Path("entropy"), None).at(GRID).answers.radius)
+    forced = components(Path("together"), None, "entropy").at(GRID)
+    assert np.array_equal(forced.answers.radius, components(Path("entropy"), None).at(GRID).answers.radius)
     code, out, _ = smoothcert("aces combine --certify entropy --core accurate --select selecting --theta all --json")
     table = json.loads(out)
     assert code == 0 and len(table) == 101 and table[50]["theta"] == 0.5
@@ -125,8 +125,8 @@ def test_a_core_may_be_a_table_and_a_plain_run_the_certified_one(smoothcert):
     assert smoothcert(f"aces select switches:select {DATA} --out selecting")[0] == 0
     Path("core.csv").write_text("idx,predict\n" + "\n".join(f"{i},{i % 2}" for i in range(40)) + "\n")
     code, out, _ = smoothcert("aces combine --certify plain --core core.csv --select selecting --theta 0.5 --tables md")
-    assert code == 0 and out.startswith("| theta | NAC % | ACR | 0 |")
-    assert parts(Path("plain"), Path("core.csv"), "selecting").core.tolist() == [i % 2 for i in range(40)]
+    assert code == 0 and out.startswith("| θ | NAC % | ACR | certified accuracy \\(%\\) at radius: 0 |")
+    assert components(Path("plain"), Path("core.csv"), "selecting").core.tolist() == [i % 2 for i in range(40)]
     code, _, err = smoothcert("aces combine --certify plain --core core.csv")
     assert code == 2 and "must hold counts of entropies" in err
     code, _, err = smoothcert("aces combine --certify plain --select selecting")
@@ -137,12 +137,12 @@ def test_the_threshold_for_a_demand_is_found_on_other_inputs(smoothcert):
     assert smoothcert(f"aces certify {NETWORKS} {DATA} --out run")[0] == 0
     other = DATA.replace("few.npz", "others.npz")
     assert smoothcert(f"aces certify {NETWORKS} {other} --out other")[0] == 0
-    found = parts(Path("other"), None).at(GRID)
+    found = components(Path("other"), None).at(GRID)
     natural = (found.answers.natural == found.labels).mean(axis=1)
     demand = float(np.quantile(natural, 0.5))
     code, out, err = smoothcert(f"aces combine --certify run --theta-for natural-accuracy={demand} --holdout other")
     assert code == 0 and "hold-out inputs (other)" in err
-    chosen = float(out.splitlines()[2].split()[0])
+    chosen = float(out.splitlines()[3].split()[0])
     gains = np.where(found.answers.label == found.labels, found.answers.radius, 0.0).mean(axis=1)
     met = natural >= demand
     assert met[round(chosen * 100)] and gains[round(chosen * 100)] == gains[met].max()

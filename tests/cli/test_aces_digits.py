@@ -11,7 +11,7 @@ import torch
 import smoothcert as library
 from smoothcert.cli.main import run
 from smoothcert.data import load as load_data
-from smoothcert.runs.components import GRID, parts
+from smoothcert.runs.components import GRID, components
 
 TRAIN = "train --data digits --arch digits_cnn --batch 64 --schedule one_cycle --threads 1"
 
@@ -31,7 +31,7 @@ def place(tmp_path_factory):
 
 def test_the_frontier_joins_the_core_and_the_smoothed_network(place, capsys, monkeypatch):
     monkeypatch.chdir(place)
-    found = parts(Path("run"), None).at(GRID)
+    found = components(Path("run"), None).at(GRID)
     natural = (found.answers.natural == found.labels).mean(axis=1)
     gain = np.where(found.answers.label == found.labels, found.answers.radius, 0.0).mean(axis=1)
     core = load_data("digits", "test", max=100)
@@ -56,7 +56,7 @@ def test_no_attack_inside_a_certified_radius_changes_the_answer(place, monkeypat
     torch.set_num_threads(1)
     line = "--data digits --sigma 0.5 --n 1000 --alpha 0.01 --threads 1 --theta 0.6 --out many"
     assert run(f"aces certify --certify certified --core accurate {line}".split()) == 0
-    found = parts(Path("many"), None).at([0.6])
+    found = components(Path("many"), None).at([0.6])
     chosen = np.flatnonzero(found.answers.radius[0] > 0.05)[:100]
     assert len(chosen) == 100
     inputs = load_data("digits", "test")

@@ -10,7 +10,7 @@ import pytest
 import small_run
 
 from smoothcert.cli.main import run
-from smoothcert.runs.components import GRID, parts
+from smoothcert.runs.components import GRID, components
 
 CLOCK = "0:01:15.726354"
 
@@ -33,7 +33,7 @@ def logs(smoothcert, tmp_path):
     small_run.write_data(tmp_path / "few.npz", number=30)
     line = "--data few.npz --sigma 0.25 --n 400 --n0 20 --look 100 --alpha 0.05 --out run"
     assert smoothcert(f"aces certify --certify switches:steep --core switches:core {line}")[0] == 0
-    found = parts(Path("run"), None)
+    found = components(Path("run"), None)
     table(
         "our_025_certification",
         "idx\tlabel\tpredict\tradius\tcorrect\tunperturbed predict\tunperturbed correct\ttime",
@@ -59,7 +59,7 @@ def logs(smoothcert, tmp_path):
     table(
         "our_025_entropies",
         "idx\tmean\tstd\tmin\t25 percentile\t50 percentile\t75 percentile\tmax",
-        ([i, m, 0.1, 0.0, m, m, m, 1.0] for i, m in zip(found.indices, found.doubt, strict=True)),
+        ([i, m, 0.1, 0.0, m, m, m, 1.0] for i, m in zip(found.indices, found.entropy, strict=True)),
     )
     return found
 
@@ -70,8 +70,8 @@ def table(name, header, lines):
 
 
 def test_logs_give_what_the_run_gives(smoothcert, logs):
-    read = parts(Path("our_025"), Path("accurate"))
-    assert np.array_equal(read.thetas, GRID) and np.array_equal(read.doubt, logs.doubt)
+    read = components(Path("our_025"), Path("accurate"))
+    assert np.array_equal(read.thetas, GRID) and np.array_equal(read.entropy, logs.entropy)
     ours, theirs = logs.at(GRID).answers, read.at(GRID).answers
     assert all(np.array_equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
     here = smoothcert("aces combine --certify run --json --theta all")[1]
@@ -85,7 +85,7 @@ def test_a_core_may_be_a_run_and_the_thresholds_few(smoothcert, logs):
         if path.name not in ("our_025_selection_0.30", "our_025_selection_0.50"):
             path.unlink()
     code, out, _ = smoothcert("aces combine --certify our_025 --core run")
-    assert code == 0 and [line.split()[0] for line in out.splitlines()[2:4]] == ["0.30", "0.50"]
+    assert code == 0 and [line.split()[0] for line in out.splitlines()[3:5]] == ["0.30", "0.50"]
     code, _, err = smoothcert("aces combine --certify our_025 --core run --theta 0.4")
     assert code == 2 and "theta of a combination must be one of 0.3, 0.5; got 0.4" in err
 
@@ -163,5 +163,5 @@ def test_logs_as_the_published_code_writes_them_by_hand(smoothcert):
     assert list(line["certified_accuracy"].values()) == [3 / 5, 2 / 5, 1 / 5, 0.0]
     assert list(line["certified_selection_rate"].values()) == [3 / 5, 3 / 5, 2 / 5, 1 / 5]
     assert line["abstained"] == 2 / 5  # 40: nobody knows and they disagree; 60: selected, and not certified
-    found = parts(Path("cifar10_consistency_025"), Path("lanet"))
-    assert found.doubt.tolist() == [5.222e-05, 0.7276, 0.3, 0.3886, 0.01454]
+    found = components(Path("cifar10_consistency_025"), Path("lanet"))
+    assert found.entropy.tolist() == [5.222e-05, 0.7276, 0.3, 0.3886, 0.01454]

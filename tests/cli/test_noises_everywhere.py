@@ -12,7 +12,7 @@ import torch
 from smoothcert import catalog
 from smoothcert.classifiers import composite
 from smoothcert.cli.main import run
-from smoothcert.runs.components import parts
+from smoothcert.runs.components import components
 from smoothcert.runs.store import read
 
 NOISES = {
@@ -120,7 +120,7 @@ def test_aces_is_certified_verified_combined_and_reported(noise, place, tmp_path
     record = read(out)
     exact = {"gaussian": "gaussian_grid"}.get(noise, noise)  # inputs are of 8 bits
     assert record.settings["question"]["noise"]["name"] == exact
-    found = parts(out, None).at([0.0, 0.6, 1.0])
+    found = components(out, None).at([0.0, 0.6, 1.0])
     assert found.answers.label[1].tolist() == [row.predicted for row in record.rows]
     assert found.answers.radius[1] == pytest.approx([row.radius for row in record.rows], rel=1e-6)
     assert (found.answers.radius[0] == 0).all() and (found.answers.label[2] == found.certified.label).all()

@@ -10,8 +10,9 @@ import pytest
 import small_run
 
 from smoothcert.cli.main import run
-from smoothcert.report.route import taken
+from smoothcert.report.sections.route import routed
 from smoothcert.runs.store import read
+from smoothcert.runs.verify import composition
 
 FEW = "--data few.npz --n 400 --n0 20 --alpha 0.05"
 BRANCHES = "--branch switches:core@0.12 --branch linear:score@0.5"
@@ -30,12 +31,16 @@ def smoothcert(capsys, monkeypatch, tmp_path):
     return call
 
 
+def taken(run):
+    return routed(composition(read(Path(run)), "route"))
+
+
 def test_a_route_is_certified_verified_and_explained(smoothcert):
     line = f"route certify {BRANCHES} --select switches:select --sigma 0.25 {FEW} --out run"
     code, out, _ = smoothcert(line)
-    assert code == 0 and "selector binds" in out and "0 (noise 0.12)" in out
+    assert code == 0 and "selector binds" in out and "0 (σ = 0.12)" in out
     assert "all as recorded" in smoothcert("verify run --redraw 10")[1]
-    found, rows = taken(Path("run")), read(Path("run")).rows
+    found, rows = taken("run"), read(Path("run")).rows
     assert sum(branch.taken for branch in found.branches) + found.unsure == found.inputs == 60
     assert all(branch.taken > 3 for branch in found.branches)
     gain = sum(row.radius for row in rows if row.correct)
@@ -59,7 +64,7 @@ def test_a_core_branch_and_a_known_radius(smoothcert):
     rows = read(Path("run")).rows
     assert {row.radius for row in rows} == {0.0, 0.1}
     assert np.mean([row.draws for row in rows]) < 20_000
-    found = taken(Path("run"))
+    found = taken("run")
     assert found.branches[0].name == "0 (core)" and found.branches[0].taken > 0 and found.branches[0].gain == 0.0
     assert "all as recorded" in smoothcert("verify run --redraw 3")[1]
 

@@ -7,9 +7,8 @@ import pytest
 
 from smoothcert.contracts import ABSTAIN
 from smoothcert.decisions import Verdicts
-from smoothcert.report.aces import lines
-from smoothcert.report.aces_frontier import choices, point, round_numbers, unbeaten, verdict
-from smoothcert.runs.components import Parts, Single
+from smoothcert.report.aces import by_threshold, choices, point, round_numbers, unbeaten, verdict
+from smoothcert.runs.components import Components, SingleNetwork
 
 LABELS = np.array([0, 0, 1, 1])
 
@@ -19,20 +18,19 @@ def composition(name="a", core=(0, 0, 1, 1)):
     certified = Verdicts(np.array([0, 0, 0, ABSTAIN]), np.array([1.0, 0.5, 0.5, 0.0]), np.array([0, 0, 0, ABSTAIN]))
     label = np.array([[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
     selection = Verdicts(label, np.full((3, 4), 2.0), label)
-    settings = {"n": 100, "look": 100, "alpha": 0.01}
     thetas = np.array([0.0, 0.5, 1.0])
-    return Parts(name, np.arange(4), LABELS, certified, selection, thetas, np.array(core), None, None, settings, "l2")
+    return Components(name, np.arange(4), LABELS, certified, selection, thetas, np.array(core), None, "l2")
 
 
 def alone(name, natural, radii):
     said = np.array([0, 0, 1, 1])
     predicted = np.where(np.arange(4) < natural, said, ABSTAIN)
-    return Single(name, LABELS, Verdicts(said, np.array(radii), predicted), 100)
+    return SingleNetwork(name, LABELS, Verdicts(said, np.array(radii), predicted), 100)
 
 
 def test_who_is_beaten_by_hand():
     """The composition has (1, 0), (1, 0.25) and (0.5, 0.375) in natural accuracy and ACR."""
-    found = lines(composition().at([0.0, 0.5, 1.0]), [0.0, 0.5])
+    found = by_threshold(composition().at([0.0, 0.5, 1.0]), [0.0, 0.5])
     assert [(line.natural.value, line.acr) for line in found] == [(1.0, 0.0), (1.0, 0.25), (0.5, 0.375)]
     equal, worse = alone("equal", 2, (1.0, 0.5, 0, 0)), alone("worse", 1, (0.5, 0, 0, 0))
     robust, between = alone("robust", 1, (2.0, 0, 0, 0)), alone("between", 3, (1.2, 0, 0, 0))
@@ -40,7 +38,7 @@ def test_who_is_beaten_by_hand():
     assert [one.acr for one in points] == [0.375, 0.125, 0.5, 0.3]
     assert [one.name for one in unbeaten(found, points)] == ["robust", "between"]
     # At radius 0.5 the composition certifies one input at θ = 0.5 and two at θ = 1.
-    assert [one.certified.hits for one in points] == [2, 1, 1, 1]
+    assert [one.certified[0.5].hits for one in points] == [2, 1, 1, 1]
     assert unbeaten(found, points, 0.5) == []
     worse_than, further = "between (75.0 %, 0.300)", "more ACR than any threshold has: robust (25.0 %, 0.500)"
     assert verdict(found, points) == (

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from smoothcert.contracts import ABSTAIN
+from smoothcert.data import Subset
 from smoothcert.decisions import Verdicts, composed
 from smoothcert.errors import OptionError
-from smoothcert.report.aces import as_json, latex, lines, markdown, note, rows, text, theta_for
-from smoothcert.runs.components import Parts
+from smoothcert.noise.gaussian import Gaussian
+from smoothcert.report import render
+from smoothcert.report.aces import as_json, by_threshold, notes, table, theta_for
+from smoothcert.runs.components import Components, NoisyNetwork, Origin
 
 LABELS = np.array([0, 1, 2, 1])
 CORE = np.array([0, 1, 0, 2])
@@ -23,14 +26,14 @@ def parts():
         np.array([[2.0, 2.0, 2.0, 2.0], [0.5, 0.0, 0.25, 0.1], [2.0, 2.0, 2.0, 2.0]]),
         np.array([[0, 0, 0, 0], [1, 0, ABSTAIN, 0], [1, 1, 1, 1]]),
     )
-    settings = {"norm": "l2", "look": 10_000, "alpha": 0.001}
+    alone = certified._replace(radius=certified.radius * 1.1)
+    origin = Origin(100_000, 10_000, 0.001, Subset("digits"), NoisyNetwork("a" * 64, Gaussian(0.25)), alone)
     thetas = np.array([0.0, 0.4, 1.0])
-    plain = certified._replace(radius=certified.radius * 1.1)
-    return Parts("aces", np.arange(4), LABELS, certified, selection, thetas, CORE, None, plain, settings, "l2")
+    return Components("aces", np.arange(4), LABELS, certified, selection, thetas, CORE, None, "l2", origin)
 
 
 def test_figures_by_hand():
-    core, middle, alone = lines(parts().at([0.0, 0.4, 1.0]), [0.0, 0.25, 0.5])
+    core, middle, alone = by_threshold(parts().at([0.0, 0.4, 1.0]), [0.0, 0.25, 0.5])
     assert (core.natural.hits, core.acr, core.selected[0.0].hits) == (2, 0.0, 0)
     assert [share.hits for share in core.certified.values()] == [2, 0, 0]
     # The selector that abstains about input 1 has selected nothing (erratum E5), and both do not agree there.
@@ -51,21 +54,24 @@ def test_both_agreeing_answer_for_an_uncertain_selector():
 
 
 def test_layouts():
-    found = lines(parts().at([0.0, 0.4]), [0.0, 0.25])
-    heads, cells = rows(found)
-    assert heads == ["theta", "NAC %", "ACR", "0", "0.25", "s 0", "s 0.25"]
-    assert cells[1] == ["0.40", "50.0", "0.187", "50.0", "50.0", "50.0", "50.0"]
-    assert markdown(found).splitlines()[3] == "| " + " | ".join(cells[1]) + " |"
-    assert text(found).count("0.40") == 2 and "certified selection rate (%) at radius" in text(found)
-    table = latex(found)
-    assert table.count("\\multicolumn{2}{c}") == 2 and " & ".join(cells[1]) + " \\\\" in table
+    found = by_threshold(parts().at([0.0, 0.4]), [0.0, 0.25])
+    shown = table(found, notes(parts()), 0.4)
+    assert [column.head for column in shown.columns] == ["NAC %", "ACR", "0", "0.25", "0", "0.25"]
+    assert shown.names == ("0.00", "0.40\nthis run’s rows")
+    cells = [column.cells[1] for column in shown.columns]
+    assert cells == ["50.0", "0.187", "50.0", "50.0", "50.0", "50.0"]
+    assert render.markdown(shown).splitlines()[3] == "| 0.40 this run’s rows | " + " | ".join(cells) + " |"
+    text = render.plain_text(shown)
+    assert text.count("0.40") == 3 and "certified selection rate (%) at radius" in text
+    latex = render.latex(shown)
+    assert latex.count("\\multicolumn{2}{c}") == 2 and " & ".join(cells) + " \\\\" in latex
     assert as_json(found)[1]["certified_selection_rate"] == {"0": 0.5, "0.25": 0.5}
-    assert "10,000 draws" in note(parts()) and "ACR 0.343 at alpha 0.001, 0.312 at half of it" in note(parts())
+    assert "10,000 draws" in text and "ACR 0.343 at alpha 0.001, 0.312 at half of it" in render.markdown(shown)
 
 
 def test_radii_by_default_reach_the_largest():
-    assert list(lines(parts().at([0.4]))[0].certified) == [0.0, 0.25, 0.5]
-    assert list(lines(parts().at([1.0]))[0].certified)[-1] == 2.0
+    assert list(by_threshold(parts().at([0.4]))[0].certified) == [0.0, 0.25, 0.5]
+    assert list(by_threshold(parts().at([1.0]))[0].certified)[-1] == 2.0
 
 
 def test_a_threshold_for_a_demand():

@@ -12,9 +12,9 @@ from made_runs import ABSTAINED, WRONG, log, record, stored
 
 from smoothcert.cli.main import run
 from smoothcert.errors import OptionError, RunError
-from smoothcert.report import _compare_words, _layout
-from smoothcert.report.compare import compare, too_low
-from smoothcert.runs.run import Record
+from smoothcert.report import render
+from smoothcert.report.compare import as_json, compare, table, too_low
+from smoothcert.runs.run import Run
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "locuslab" / "certify"
 OURS: dict[str, Any] = {}
@@ -31,7 +31,7 @@ def test_differences_are_those_of_the_inputs() -> None:
     assert found.acr == pytest.approx((0.2, 0.16))
     assert found.acr_change is not None and found.acr_change.value == pytest.approx(-0.04)
     assert found.acr_change.low <= -0.04 <= found.acr_change.high
-    assert list(found.figures) == ["acr", "0", "0.25", "0.5"]
+    assert list(found.figures) == ["0", "0.25", "0.5", "acr"]
 
 
 def test_the_other_way_round_is_the_other_sign() -> None:
@@ -57,29 +57,30 @@ def test_what_differs_besides_is_told() -> None:
     assert compare(OLD, other).differs == ("model aaaaaaaa ≠ bbbbbbbb", "noise sigma 0.25 ≠ 0.5")
 
 
-def changed(name: str = "new", **changes: Any) -> Record:
+def changed(name: str = "new", **changes: Any) -> Run:
     return replace(NEW, name=name, **changes)
 
 
-def asked(**changes: Any) -> Record:
+def asked(**changes: Any) -> Run:
     return record("new", [0.3, 0.2, 0.3, WRONG, ABSTAINED], changes)
 
 
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (changed(rows=NEW.rows[:-1]), "be on the same inputs to be compared with old; got 4 inputs, 4 of 5"),
-        (changed(rows=NEW.rows[:-1]), "(new unfinished)"),
-        (changed(rows=tuple(replace(row, label=3) for row in NEW.rows)), "0 of 5 indices with the same label"),
+        (changed(rows=tuple(replace(row, label=3) for row in NEW.rows)), "0 of 5 shared indices with the same label"),
+        (changed(rows=(replace(NEW.rows[0], label=3), *NEW.rows[1:])), "4 of 5 shared indices with the same label"),
+        (changed(rows=tuple(replace(row, index=row.index + 1) for row in NEW.rows)), "be on the same inputs"),
         (asked(data_digest="e" * 64), "be on the same data"),
         (changed(kind="predict"), "hold certify results to be compared with old; got predict"),
-        (changed(norm="l1"), "have radii in l2 to be compared with old; got l1"),
+        (changed(claim=replace(NEW.claim, norm="l1")), "have radii in l2 to be compared with old; got l1"),
+        (changed(claim=replace(NEW.claim, norm="unstated")), "got no norm in new: say it, as in --norm l2"),
         (asked(sampling={"name": "spending", "radii": [0.5]}), "be asked for the largest radius"),
         (asked(procedure={"name": "certify", "against": "labels"}), "test the class of its draws"),
         (asked(preparation={"name": "per_input_sigma"}), "give certificates"),
     ],
 )
-def test_runs_that_do_not_compare_are_refused_in_one_line(other: Record, said: str) -> None:
+def test_runs_that_do_not_compare_are_refused_in_one_line(other: Run, said: str) -> None:
     with pytest.raises(RunError, match="run new must ") as caught:
         compare(OLD, other)
     assert said in str(caught.value) and "\n" not in str(caught.value)
@@ -87,15 +88,43 @@ def test_runs_that_do_not_compare_are_refused_in_one_line(other: Record, said: s
 
 def test_a_log_compares_with_a_run_by_index_and_label() -> None:
     assert compare(OLD, record("log", [0.3, 0.2, 0.3, WRONG, ABSTAINED])).figures["0.5"] == -0.2
-    with pytest.raises(RunError, match="same inputs"):
-        compare(OLD, record("log", [0.3, 0.2]))
+
+
+def test_the_inputs_of_both_runs_are_compared_and_others_are_told() -> None:
+    """FOUND: a log of 500 inputs against one of 10 000 that holds them."""
+    few = record("few", [0.3, 0.2, 0.3])
+    found = compare(OLD, few, [0.0, 0.25])
+    assert [change.before.of for change in found.changes] == [3, 3] and found.left_out == (2, 0)
+    assert [(change.gained, change.lost) for change in found.changes] == [(1, 0), (2, 1)]
+    assert found.acr == pytest.approx((0.7 / 3, 0.8 / 3)) and as_json(found)["left_out"] == [2, 0]
+    said = "only the inputs in both runs are compared; left out: 2 that only old has, 0 that only few has"
+    assert said in table(found).notes and "on the same 3 inputs" in "\n".join(table(found).notes)
+    assert "left_out" not in as_json(compare(OLD, NEW))
+    # Of runs, the data must be the same set; hashes of different subsets cannot say more.
+    other = record("new", [0.3, 0.2, 0.3], {"skip": 20, "data_digest": "e" * 64})
+    assert "not from a hash" in "\n".join(table(compare(OLD, other)).notes)
+    with pytest.raises(RunError, match=r"be on the same data .* got digits \(train\), not digits \(test\)"):
+        compare(OLD, record("new", [0.3, 0.2, 0.3], {"split": "train", "data_digest": "e" * 64}))
+    unfinished = replace(NEW, rows=NEW.rows[:-1])
+    assert compare(OLD, unfinished).left_out == (1, 0)
+
+
+def test_a_row_does_not_contradict_itself() -> None:
+    """FOUND: 77.0, 75.8 and −1.3 where the difference is −1.22; ACR −0.006 for −0.00516."""
+    old = record("old", [0.5] * 770 + [WRONG] * 230, OURS)
+    new = record("new", [0.5] * 757 + [0.49] + [WRONG] * 242, OURS)
+    shown = table(compare(old, new, [0.0]))
+    assert [column.cells[0] for column in shown.columns][:3] == ["77.0", "75.8", "−1.20"]
+    assert [column.cells[1] for column in shown.columns][:3] == ["0.385", "0.378", "−0.0060"]
+    third = table(compare(record("a", [1.0, 1.0, WRONG], OURS), record("b", [1.0, WRONG, WRONG], OURS), [0.0]))
+    assert [column.cells[0] for column in third.columns][:3] == ["66.6", "33.3", "−33.33"]
 
 
 def test_predictions_compare_by_accuracy() -> None:
     found = compare(replace(OLD, kind="predict"), changed(kind="predict"))
     assert found.figures == {"accuracy": 0.0} and found.acr is None
-    assert _compare_words.as_json(found)["accuracy"]["only_first"] == 1
-    assert "accuracy %" in _layout.markdown(_compare_words.table(found))
+    assert as_json(found)["accuracy"]["only_first"] == 1
+    assert "accuracy %" in render.markdown(table(found))
 
 
 def test_limits_name_what_is_too_low() -> None:
@@ -105,20 +134,20 @@ def test_limits_name_what_is_too_low() -> None:
         "ACR changed by −0.040, allowed is −0.03",
         "certified accuracy at 0.5 changed by −0.200, allowed is −0.1",
     ]
-    with pytest.raises(OptionError, match=r"\(acr, 0\.25, 0\.5\); got '0\.75'"):
+    with pytest.raises(OptionError, match=r"\(0\.25, 0\.5, acr\); got '0\.75'"):
         too_low(found, {"0.75": 0.0})
 
 
 def test_the_table_has_a_row_a_figure() -> None:
-    table = _compare_words.table(compare(OLD, NEW, [0.0, 0.5]))
-    assert table.names == ("ACR", "% at 0", "% at 0.5")
-    assert [column.head for column in table.columns] == [
+    shown = table(compare(OLD, NEW, [0.0, 0.5]))
+    assert shown.names == ("% at 0", "% at 0.5", "ACR")
+    assert [column.head for column in shown.columns] == [
         "old", "new", "difference", "95 % interval", "lost", "gained", "p",
     ]  # fmt: skip
-    assert [column.cells[2] for column in table.columns][:3] == ["20.0", "0.0", "−20.0"]
+    assert [column.cells[1] for column in shown.columns][:3] == ["20.0", "0.0", "−20.00"]
     long = compare(replace(OLD, name="a/very/long/path/to/old"), NEW)
-    assert [column.head for column in _compare_words.table(long).columns][:2] == ["A", "B"]
-    assert "A is a/very/long/path/to/old, B is new" in _compare_words.table(long).notes
+    assert [column.head for column in table(long).columns][:2] == ["A", "B"]
+    assert "A is a/very/long/path/to/old, B is new" in table(long).notes
 
 
 @pytest.fixture
@@ -139,7 +168,7 @@ def test_the_command_tells_and_fails_below(pair: tuple[str, str], capsys: pytest
         captured.err
         == "smoothcert: new is below old.tsv: certified accuracy at 0.5 changed by −0.200, allowed is −0.1\n"
     )
-    assert "| % at 0.5 | 20.0 | 0.0 | −20.0 |" in captured.out
+    assert "| % at 0.5 | 20.0 | 0.0 | −20.00 |" in captured.out
 
 
 @pytest.mark.parametrize(
@@ -156,10 +185,11 @@ def test_published_logs_have_the_right_signs_and_other_data_is_refused(capsys: p
     if not cifar.exists():
         pytest.skip("the published logs are not here")
     logs = [str(cifar / f"noise_{sigma}" / "test" / f"sigma_{sigma}") for sigma in ("0.25", "0.50")]
-    assert run(["compare", *logs, "--radii", "0.25,1", "--json"]) == 0
+    assert run(["compare", *logs]) == 2 and "--norm l2" in capsys.readouterr().err  # they do not state it
+    assert run(["compare", *logs, "--radii", "0.25,1", "--json", "--norm", "l2"]) == 0
     near, far = json.loads(capsys.readouterr().out)["certified_accuracy"].values()
     assert near["difference"] == pytest.approx(-0.054) and near["interval"][1] < 0.0
     assert far["difference"] == pytest.approx(0.234) and far["interval"][0] > 0.0
     other = REFERENCE / "imagenet" / "resnet50" / "noise_0.50" / "test" / "sigma_0.50"
-    assert run(["compare", logs[1], str(other)]) == 2
+    assert run(["compare", logs[1], str(other), "--norm", "l2"]) == 2
     assert "must be on the same inputs" in capsys.readouterr().err

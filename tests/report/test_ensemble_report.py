@@ -23,10 +23,10 @@ from smoothcert.report import _ensemble_words, ensemble_plots, plots, tables
 from smoothcert.report._ensemble_json import as_json
 from smoothcert.report._family import Family, difference
 from smoothcert.report._more_draws import expected_radius, reaching, with_draws
-from smoothcert.report._paired import Estimate, resampled
 from smoothcert.report.ensemble import Comparison, compare
 from smoothcert.report.html import page
 from smoothcert.report.metrics import Share, envelope, figures
+from smoothcert.report.paired import Estimate, resampled
 from smoothcert.runs.run import Record, Row
 from smoothcert.sampling.fixed import Fixed
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_runs import ABSTAINED, WRONG, log, record, stored
 
 from smoothcert.cli.main import run
 from smoothcert.errors import RunError
-from smoothcert.report.model_index import block
-from smoothcert.report.scalars import scalars, write_scalars
+from smoothcert.report.exports import model_index, scalars, write_scalars
+from smoothcert.runs.run import Run
 
 RUN = record("a", [0.1, 0.6, WRONG, ABSTAINED], {"data": "/data/my pictures", "model": "models/net: v1"})
+
+CURVE = "smoothcert/l2/certified_accuracy"
+OWN = {"preparation": {"name": "per_input_sigma"}}
+LABELS = {"procedure": {"name": "certify", "n0": 10, "against": "labels"}}
 
 
 def test_the_block_is_yaml_with_every_figure_and_its_conditions() -> None:
     yaml = pytest.importorskip("yaml")
-    text = block(RUN, [0.0, 0.5])
+    text = model_index(RUN, [0.0, 0.5])
     assert text.startswith("---\nmodel-index:\n") and text.endswith("\n---\n")
     (model,) = yaml.safe_load(text.strip("-\n"))["model-index"]
     (result,) = model["results"]
@@ -31,28 +36,68 @@ def test_the_block_is_yaml_with_every_figure_and_its_conditions() -> None:
     assert second["name"] == "certified accuracy at l2 radius 0.5" and second["args"]["radius"] == 0.5
     assert second["args"]["noise"] == {"name": "gaussian", "sigma": 0.25}
     assert second["args"]["sampling"]["alpha"] == 0.001 and second["args"]["inputs"] == 4
+    assert (second["args"]["guarantee"], second["args"]["tested"]) == ("smoothing", "guess")
     low, high = second["args"]["interval"]
     assert 0.0 < low < 0.25 < high < 1.0
 
 
-def test_another_question_is_said_in_the_block() -> None:
+def test_another_question_is_said_in_the_model_index() -> None:
     yaml = pytest.importorskip("yaml")
     known = record("a", [0.5, 0.5], {"sampling": {"name": "spending", "radii": [0.5], "alpha": 0.001}})
-    metrics = yaml.safe_load(block(known).strip("-\n"))["model-index"][0]["results"][0]["metrics"]
+    metrics = yaml.safe_load(model_index(known).strip("-\n"))["model-index"][0]["results"][0]["metrics"]
     assert metrics[0]["args"]["says"] == ["radius 0.5 was asked for; larger radii were not tried"]
 
 
 def test_a_log_does_not_say_enough_for_a_card() -> None:
     with pytest.raises(RunError, match="must say which model and data"):
-        block(record("log", [0.5]))
+        model_index(record("log", [0.5]))
+
+
+def test_a_card_says_what_was_promised_and_of_what() -> None:
+    yaml = pytest.importorskip("yaml")
+
+    def metrics(made: Run) -> list[dict[str, Any]]:
+        return yaml.safe_load(model_index(made, [0.5]).strip("-\n"))["model-index"][0]["results"][0]["metrics"]
+
+    first = metrics(record("a", [0.5], LABELS))[0]
+    assert first["name"] == "certified accuracy of the true label at l2 radius 0.5"
+    assert first["args"]["tested"] == "labels" and "the true label was tested" in first["args"]["says"][0]
+    own = record("a", [0.5], OWN)
+    kept = replace(own, claim=replace(own.claim, guarantee="memory"))
+    first = metrics(kept)[0]
+    assert first["name"] == "certified accuracy at l2 radius 0.5, promised by a memory"
+    assert first["args"]["guarantee"] == "memory" and "the promise of a memory" in first["args"]["says"][0]
+    with pytest.raises(RunError, match="must hold certificates for a model card; got radii at each input's own"):
+        model_index(own)
+
+
+def test_a_card_names_the_task_by_the_shape_of_inputs() -> None:
+    assert '"tabular-classification"' in model_index(record("a", [0.5], {"shape": [12]}))
+    assert '"image-classification"' in model_index(record("a", [0.5], {"shape": [3, 8, 8]}))
+
+
+def test_tags_say_norm_promise_and_tested_class(tmp_path: Path) -> None:
+    def tags(made: Run) -> set[str]:
+        return {name for name, step, _ in scalars(made) if name.endswith(("acr", "radius", "certified_accuracy"))}
+
+    own = record("a", [0.5], OWN)
+    assert tags(own) == {"smoothcert/l2/NOT_CERTIFIED/mean_radius", "smoothcert/l2/NOT_CERTIFIED/accuracy_at_radius"}
+    kept = replace(own, claim=replace(own.claim, guarantee="memory"))
+    assert tags(kept) == {"smoothcert/l2/memory/acr", "smoothcert/l2/memory/certified_accuracy"}
+    labels = record("a", [0.5], LABELS)
+    assert tags(labels) == {"smoothcert/l2/true_label/acr", "smoothcert/l2/true_label/certified_accuracy"}
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = reader.EventAccumulator(str(write_scalars(own, tmp_path))).Reload()
+    said = events.Tensors("smoothcert/claim/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert said.startswith("norm l2, guarantee none, tested class: guess") and "NOT CERTIFIED" in said
 
 
 def test_scalars_are_the_figures_and_the_curve() -> None:
     told = scalars(RUN)
-    alone = {name: value for name, step, value in told if name != "smoothcert/certified_accuracy"}
+    alone = {name: value for name, step, value in told if name != CURVE}
     assert alone["smoothcert/accuracy"] == 0.5 and alone["smoothcert/abstained"] == 0.25
-    assert alone["smoothcert/acr"] == pytest.approx(0.175) and alone["smoothcert/draws_an_input"] == 100
-    curve = {step: value for name, step, value in told if name == "smoothcert/certified_accuracy"}
+    assert alone["smoothcert/l2/acr"] == pytest.approx(0.175) and alone["smoothcert/draws_an_input"] == 100
+    curve = {step: value for name, step, value in told if name == CURVE}
     assert curve[0] == 0.5 and curve[99] == 0.5 and curve[102] == 0.25 and curve[600] == 0.25
     assert max(curve) > 600 and curve[max(curve)] == 0.0
 
@@ -60,7 +105,7 @@ def test_scalars_are_the_figures_and_the_curve() -> None:
 def test_predictions_have_no_curve_and_known_radii_only_their_own() -> None:
     assert all(step == 0 for _, step, _ in scalars(replace(RUN, kind="predict")))
     known = record("a", [0.5, WRONG], {"sampling": {"name": "spending", "radii": [0.25, 0.5], "alpha": 0.001}})
-    curve = {step: value for name, step, value in scalars(known) if name == "smoothcert/certified_accuracy"}
+    curve = {step: value for name, step, value in scalars(known) if name == CURVE}
     assert curve == {250: 0.5, 500: 0.5}
 
 
@@ -69,8 +114,8 @@ def test_tensorboard_reads_them(tmp_path: Path) -> None:
     path = write_scalars(RUN, tmp_path / "board")
     assert list((tmp_path / "board").iterdir()) == [path]
     events = reader.EventAccumulator(str(path)).Reload()
-    assert events.Scalars("smoothcert/acr")[0].value == pytest.approx(0.175)
-    assert [event.step for event in events.Scalars("smoothcert/certified_accuracy")][:3] == [0, 3, 6]
+    assert events.Scalars("smoothcert/l2/acr")[0].value == pytest.approx(0.175)
+    assert [event.step for event in events.Scalars(CURVE)][:3] == [0, 3, 6]
 
 
 @pytest.mark.parametrize("to", ["cohen", "tsv", "csv", "parquet", "tensorboard", "hf"])

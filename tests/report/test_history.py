@@ -10,8 +10,7 @@ from made_runs import WRONG, stored
 
 from smoothcert.cli.main import run
 from smoothcert.errors import RunError
-from smoothcert.report.history import as_json, history, table
-from smoothcert.report.history_plots import figure
+from smoothcert.report.history import as_json, figure, history, table
 
 
 @pytest.fixture
@@ -24,9 +23,9 @@ def runs(tmp_path: Path) -> Path:
 
 def test_versions_stand_in_the_order_of_time_under_their_question(runs: Path) -> None:
     (first, second), notes = history(runs)
-    assert [version.record.name for version in first.versions] == ["v1/run", "v2/run"]
+    assert [version.run.name for version in first.versions] == ["v1/run", "v2/run"]
     assert [version.digest[0] for version in first.versions] == ["a", "b"]
-    assert [version.record.name for version in second.versions] == ["other"]
+    assert [version.run.name for version in second.versions] == ["other"]
     assert notes == []
     assert first.words == (
         "digits (test, every 10th), 4 inputs; gaussian (sigma 0.25); certify (n0 10, against guess); "
@@ -41,7 +40,7 @@ def test_the_change_is_against_the_version_before(runs: Path) -> None:
     assert change is not None and change.value == pytest.approx(0.15)
     assert change.low >= 0.0 and change.high <= 0.2 + 1e-9
     column = next(column for column in table(first).columns if column.head == "ACR against the one before")
-    assert column.cells[0] == "–" and column.cells[1].startswith("+0.150 (")
+    assert column.cells[0] == "–" and column.cells[1].startswith("+0.1500 (")
 
 
 def test_an_unfinished_version_has_no_change(runs: Path) -> None:
@@ -88,7 +87,7 @@ def test_time_is_told_by_the_run_itself_however_often_it_is_copied(runs: Path) -
     recipe = runs / "v2" / "run" / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("[means]", '[means]\nstarted = "2001-01-01T00:00:00+00:00"'))
     (first, _), _ = history(runs)
-    assert [version.record.name for version in first.versions] == ["v2/run", "v1/run"]
+    assert [version.run.name for version in first.versions] == ["v2/run", "v1/run"]
     assert first.versions[0].when.isoformat() == "2001-01-01T00:00:00+00:00"
 
 
@@ -105,6 +104,6 @@ def test_the_picture_has_a_row_of_panels_for_each_question(runs: Path, capsys: p
     lines, _ = history(runs)
     parts = figure(lines).subfigs
     assert len(parts) == len(lines) == 3
-    left, right = parts[0].axes
+    right, left = parts[0].axes
     assert list(left.lines[0].get_ydata()) == [version.figures.acr for version in lines[0].versions]
     assert right.lines[0].get_ydata()[0] == lines[0].versions[0].figures.certified_accuracy[0.0].value

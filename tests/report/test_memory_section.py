@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 
 from smoothcert.noise.gaussian import Gaussian
+from smoothcert.report import render
 from smoothcert.report.metrics import certified_accuracy, figures
-from smoothcert.report.sections import memory_figures
-from smoothcert.report.sections.memory import section
-from smoothcert.report.sections.memory_plots import _edges, curve_figure, level_figure
+from smoothcert.report.sections import memory
+from smoothcert.report.sections.memory import _edges, curve_figure, level_figure
 from smoothcert.runs.certify import carry_out
 from smoothcert.runs.store import read
 
 RADII = (0.0, 0.05, 0.1)
+
+
+def section(runs, radii):
+    return render.html(memory.section(runs, radii))
 
 
 @pytest.fixture(scope="module")
@@ -38,22 +42,21 @@ def records(tmp_path_factory):
 
 
 def test_runs_at_fixed_levels_have_no_such_section(records):
-    assert section([records["fixed-0.1"], records["fixed-0.02"]], RADII) is None
+    assert memory.section([records["fixed-0.1"], records["fixed-0.02"]], RADII) is None
 
 
 def test_partners_are_of_the_same_network_and_inputs(records):
     kept, fixed = records["kept"], records["fixed-0.02"]
-    question = {**fixed.settings["question"], "model_digest": "another"}
-    stranger = dataclasses.replace(fixed, settings={**fixed.settings, "question": question})
+    stranger = dataclasses.replace(fixed, spec=dataclasses.replace(fixed.spec, model_digest="another"))
     fewer = dataclasses.replace(fixed, rows=fixed.rows[:-1])
-    (found,) = memory_figures.beside([stranger, fewer, kept, fixed, records["fixed-0.1"]])
+    (found,) = memory.own_levels([stranger, fewer, kept, fixed, records["fixed-0.1"]])
     assert found.run is kept and found.fixed == (fixed, records["fixed-0.1"]) and found.start == 0.02
     assert [row.radius for row in found.alone.rows] == [row.radius for row in records["own"].rows]
 
 
 def test_gains_are_differences_of_the_figures(records):
-    (found,) = memory_figures.beside([records["kept"], records["fixed-0.02"]])
-    (gain,) = memory_figures.gains(found, RADII)
+    (found,) = memory.own_levels([records["kept"], records["fixed-0.02"]])
+    (gain,) = memory.gains(found, RADII)
     ours, theirs = (figures(records[name], RADII) for name in ("kept", "fixed-0.02"))
     assert gain.acr.value == pytest.approx(ours.acr - theirs.acr) and gain.acr.low <= gain.acr.value <= gain.acr.high
     for radius in RADII:
@@ -63,12 +66,12 @@ def test_gains_are_differences_of_the_figures(records):
 
 def test_conflicts_are_counted_and_named(records):
     kept = records["kept"]
-    (found,) = memory_figures.beside([kept])
+    (found,) = memory.own_levels([kept])
     counts = found.how_settled()
     for kind in ("switched", "shrunk"):
         assert counts[kind] == sum(row.settled.conflict == kind for row in kept.rows) > 2
     html = section([kept], RADII)
-    owners = memory_figures.owners(kept)
+    owners = {row.settled.seen + 1: row.index for row in kept.rows if row.settled.stored}
     row = next(r for r in kept.rows if r.settled.conflict == "switched")
     assert f"took the label of region {row.settled.by} (input {owners[row.settled.by]})" in html
     assert html.count("made room for region") == counts["shrunk"] and "own σ, with the memory" in html
@@ -87,7 +90,7 @@ def test_a_frozen_memory_has_no_conflicts_and_no_draws(records):
 
 
 def test_pictures_show_every_curve_and_every_level(records):
-    (found,) = memory_figures.beside([records["kept"], records["fixed-0.02"], records["fixed-0.1"]])
+    (found,) = memory.own_levels([records["kept"], records["fixed-0.02"], records["fixed-0.1"]])
     names = [line.get_label() for line in curve_figure(found).axes[0].lines]
     assert names == ["fixed σ = 0.02", "fixed σ = 0.1", "best fixed σ at each r", "own σ, no certificate",
                      "own σ, with the memory"]  # fmt: skip

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import small_run
-from made_runs import WRONG, record, stored
+from made_runs import WRONG, log_of, record, stored
 
 from smoothcert.cli.main import run
 from smoothcert.errors import RunError
-from smoothcert.report import _layout
+from smoothcert.report import render
 from smoothcert.report._family import Family
-from smoothcert.report._papers import default_radii, table
 from smoothcert.report.ensemble import compare
-from smoothcert.runs.run import Record
+from smoothcert.report.papers import default_radii, table
+from smoothcert.runs.run import Run
 
 RADII = [0.0, 0.25, 0.5]
 A = record("gaussian", [0.1, 0.3, 0.6, WRONG], {})
@@ -22,12 +22,12 @@ B = record("gaussian", [0.1, 0.1, 0.3, WRONG], {"seed": 1})
 C = record("macer", [0.3, 0.3, 0.6, 0.6], {"noise": {"name": "gaussian", "sigma": 0.5}})
 
 
-def cells(paper: str, records: list[Record], radii: list[float] | None = None, kin: tuple = ()) -> dict[str, list[str]]:
+def cells(paper: str, records: list[Run], radii: list[float] | None = None, kin: tuple = ()) -> dict[str, list[str]]:
     made = table(paper, records, kin, RADII if radii is None else radii)
     return {name: [column.cells[i] for column in made.columns] for i, name in enumerate(made.names)}
 
 
-def heads(paper: str, records: list[Record]) -> list[str]:
+def heads(paper: str, records: list[Run]) -> list[str]:
     return [column.head for column in table(paper, records, (), RADII).columns]
 
 
@@ -88,13 +88,13 @@ def test_radii_are_the_papers() -> None:
     for paper, end in last.items():
         radii = default_radii(paper, [A])
         assert radii[:2] == [0.0, 0.25] and radii[-1] == end
-    pixels = Record("l0", "certify", A.rows, {}, norm="l0")
+    pixels = log_of(A.rows, "l0", norm="l0")
     assert default_radii("ens", [pixels]) == [0.0, 1.0]
 
 
 def test_predictions_have_no_such_table() -> None:
     with pytest.raises(RunError, match="must hold certificates"):
-        table("esb", [Record("p", "predict", A.rows)], (), RADII)
+        table("esb", [log_of(A.rows, "p", "predict")], (), RADII)
 
 
 def test_aces_prints_a_line_a_threshold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -155,7 +155,7 @@ def test_bad_options_are_one_line(options: list[str], said: str, tmp_path: Path,
 
 def test_latex_of_every_shape_has_as_many_cells_as_columns() -> None:
     for paper in ("ens", "sween", "esb", "dds"):
-        text = _layout.latex(table(paper, [A, C], (), RADII))
+        text = render.latex(table(paper, [A, C], (), RADII))
         body = text.split("\\midrule\n")[1].split("\\bottomrule")[0].splitlines()
         columns = len(text.split("{tabular}{")[1].split("}")[0])
         assert all(line.count("&") == columns - 1 for line in body)

@@ -10,10 +10,10 @@ import pytest
 import small_run
 
 from smoothcert.cli.main import run
-from smoothcert.report import aces
+from smoothcert.report import aces, render
 from smoothcert.report.metrics import default_radii
-from smoothcert.report.sections.aces import section
-from smoothcert.runs.components import parts
+from smoothcert.report.sections import aces as sections_aces
+from smoothcert.runs.components import components
 from smoothcert.runs.store import read
 
 DATA = "--n 400 --n0 20 --alpha 0.05"
@@ -41,6 +41,10 @@ def place(tmp_path_factory):
     return folder
 
 
+def section(runs, radii):
+    return render.html(sections_aces.section(runs, radii))
+
+
 def records(place, *names):
     return [read(place / name) for name in names]
 
@@ -49,21 +53,25 @@ def cells(html):
     """Rows of the first table's body as text."""
     body = html[html.index("<tbody>") : html.index("</tbody>")]
     rows = re.findall(r"<tr>(.*?)</tr>", body, flags=re.DOTALL)
-    return [[re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)] for row in rows]
+    return [
+        [re.sub(r"<[^>]*>", " ", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in rows
+    ]
 
 
 def test_runs_without_a_composition_have_no_section(place):
-    assert section(records(place, "narrow", "own"), RADII) is None
+    assert sections_aces.section(records(place, "narrow", "own"), RADII) is None
 
 
 def test_the_table_is_that_of_combine_and_marks_the_runs_own_threshold(place):
     html = section(records(place, "entropy"), RADII)
-    found = parts(place / "entropy", None).at(sorted({*aces.TENTHS, 0.37}))
-    expected = aces.rows(aces.lines(found, RADII))[1]
+    found = components(place / "entropy", None).at(sorted({*aces.TENTHS, 0.37}))
+    expected = aces.table(aces.by_threshold(found, RADII))
     shown = cells(html)
-    assert shown[4][0] == "0.37 this run’s rows" and sum("this run" in row[0] for row in shown) == 1
-    assert [[row[0].split()[0], *row[1:]] for row in shown] == expected
-    assert "Natural accuracy: prediction with 100 draws" in html
+    assert shown[4][0] == "0.37  this run’s rows" and sum("this run" in row[0] for row in shown) == 1
+    assert [row[0].split()[0] for row in shown] == list(expected.names)
+    assert list(zip(*(row[1:] for row in shown), strict=True)) == [column.cells for column in expected.columns]
+    assert "Natural accuracy (NAC): prediction with 100 draws" in html
     reached = section(records(place, "entropy"), [*RADII, 40.0])
     assert cells(reached) == shown and ">40</th>" not in reached  # other runs of a page may go further
     assert ">40</th>" in section(records(place, "entropy"), [40.0])
@@ -76,7 +84,7 @@ def test_single_networks_are_those_on_the_same_inputs(place):
     names = ("entropy", "narrow", "own", "elsewhere", "asked")
     html = section(records(place, *names), default_radii(records(place, *names)))
     # One network at two levels is one group, its points named by them; alone it has the name of its run.
-    assert html.count("switches:steep at noise levels</text>") == 2 and ">0.12</text>" in html
+    assert html.count("switches:steep at noise levels</text>") == 2 and ">σ = 0.12</text>" in html
     assert "narrow</text>" in section(records(place, "entropy", "narrow", "elsewhere", "asked"), RADII)
     assert "elsewhere</text>" not in html and "asked</text>" not in html
     # Its own network is theta 1 but for alpha: it says nothing about the composition.
@@ -102,7 +110,7 @@ def test_the_same_networks_on_other_inputs_are_hold_out(place):
     by_demand = {row[0]: row for row in cells(last)}
     from smoothcert.report.aces import theta_for
 
-    held = parts(place / "other", None)
+    held = components(place / "other", None)
     for demand, row in by_demand.items():
         theta, there = theta_for(held, f"natural-accuracy={float(demand.removesuffix(' %')) / 100}")
         assert float(row[1]) == theta and there.natural.value >= float(demand.removesuffix(" %")) / 100
@@ -114,7 +122,7 @@ def test_the_same_networks_on_other_inputs_are_hold_out(place):
 
 def test_a_run_that_was_moved_has_its_section(place, tmp_path):
     shutil.copytree(place / "entropy", tmp_path / "moved")
-    model = Path(read(place / "entropy").settings["question"]["model"])
+    model = Path(read(place / "entropy").asked.model)
     hidden = model.with_name("hidden")
     model.rename(hidden)
     try:

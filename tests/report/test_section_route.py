@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import small_run
 
 from smoothcert.cli.main import run
+from smoothcert.report import render
 from smoothcert.report.metrics import certified_accuracy
-from smoothcert.report.route import rows, taken
-from smoothcert.report.sections.route import section
+from smoothcert.report.sections.route import routed, section, table
 from smoothcert.report.tables import percent
 from smoothcert.runs.store import read
+from smoothcert.runs.verify import composition
 
 FEW = "--data few.npz --n 400 --n0 20 --alpha 0.05"
 RADII = [0.0, 0.1, 0.25]
@@ -39,7 +40,11 @@ def place(tmp_path_factory):
 
 
 def shown(place, *names):
-    return section([read(place / name) for name in names], RADII)
+    return render.html(section([read(place / name) for name in names], RADII))
+
+
+def taken(run):
+    return routed(composition(read(run), "route"))
 
 
 def tables(html):
@@ -53,16 +58,18 @@ def tables(html):
 
 
 def test_runs_that_are_no_routes_have_no_section(place):
-    assert shown(place, "low", "high") is None
+    assert section([read(place / name) for name in ("low", "high")], RADII) is None
 
 
 def test_branches_taken_are_those_of_show(place):
     html = shown(place, "route")
     first, second = tables(html)
-    assert first == rows(taken(place / "route")) and len(second) == 1
+    expected = table(taken(place / "route"))
+    assert [row[0] for row in first] == list(expected.names) and len(second) == 1
+    assert list(zip(*(row[1:] for row in first), strict=True)) == [column.cells for column in expected.columns]
     assert "The selector was unsure, and so nothing was said, about" in html
     assert html.count("<svg") == 2
-    dots = re.findall(r'<use [^>]*href="#bound-0-', html)
+    dots = re.findall(r'<use [^>]*href="#route-1-figure-2-', html)
     assert len(dots) >= sum(branch.taken for branch in taken(place / "route").branches)
 
 
@@ -74,9 +81,9 @@ def test_branches_alone_and_their_envelope_stand_beside_the_route(place):
     assert side["low"][0].endswith("branch 0 alone") and side["high"][0].endswith("branch 1 alone")
     shares = {name: [certified_accuracy(read(place / name), r) for r in RADII] for name in ("route", "low", "high")}
     for name in ("route", "low", "high"):
-        assert side[name][3:] == [percent(share) for share in shares[name]]
+        assert side[name][1:4] == [percent(share) for share in shares[name]]
     best = [max(pair, key=lambda share: share.hits) for pair in zip(shares["low"], shares["high"], strict=True)]
-    assert side["upper envelope of the branches alone"][3:] == [percent(share) for share in best]
+    assert side["upper envelope of the branches alone"][1:4] == [percent(share) for share in best]
     words = re.search(r"against the best branch alone at each radius: ([^<]*)", html)[1]
     for radius, mine, other in zip(RADII, shares["route"], best, strict=True):
         word = "more" if mine.hits > other.hits else "fewer" if mine.hits < other.hits else "as many"
@@ -86,22 +93,30 @@ def test_branches_alone_and_their_envelope_stand_beside_the_route(place):
 
 def test_noise_levels_of_inputs_say_whether_a_memory_stands_behind_them(place):
     other = read(place / "between")
-    levels = {**other.settings, "question": {**other.settings["question"], "preparation": {"name": "per_input_sigma"}}}
-    bare = replace(other, name="bare", settings=levels)
-    html = section([read(place / "route"), bare], RADII)
+    bare = replace(other, name="bare", claim=replace(other.claim, guarantee="none"))
+    html = render.html(section([read(place / "route"), bare], RADII))
     assert "a noise level for every input, without a memory: no certificates" in html
 
 
-def test_a_route_whose_branches_are_gone_says_so(place):
-    model = Path(read(place / "route").settings["question"]["model"])
-    hidden = model.with_name("hidden")
-    model.rename(hidden)
-    try:
-        html = shown(place, "route", "low")
-    finally:
-        hidden.rename(model)
-    assert f"{model}, where the branches are described, is not there" in html
+def test_a_route_whose_branches_are_gone_says_so(place, tmp_path):
+    shutil.copytree(place / "route", tmp_path / "route")
+    shutil.rmtree(tmp_path / "route" / "model")
+    html = render.html(section([read(tmp_path / "route"), read(place / "low")], RADII))
+    assert f"{tmp_path / 'route'} does not hold the description of its branches" in html
     assert len(tables(html)) == 1 and html.count("<svg") == 1
+
+
+def test_a_route_that_was_moved_keeps_its_branches(place, tmp_path):
+    expected = shown(place, "route", "low", "high")
+    moved = tmp_path / "elsewhere" / "moved"
+    moved.parent.mkdir()
+    (place / "route").rename(moved)
+    try:
+        runs = [replace(read(moved), name="route"), read(place / "low"), read(place / "high")]
+        html = render.html(section(runs, RADII))
+    finally:
+        moved.rename(place / "route")
+    assert "branch 0 alone" in html and tables(html) == tables(expected) and html.count("<svg") == 2
 
 
 def test_the_page_holds_it(place, capsys, monkeypatch):

@@ -16,6 +16,7 @@ LAST = 100  # the place of a section that does not say
 
 def sections(runs: Sequence[Run], radii: Sequence[float]) -> Iterator[Section | str]:
     """What these runs have to show beyond what every run has."""
+    runs = [run for run in runs if isinstance(run, Run)]  # TRANSITION: a Record makes no claim
     names = sorted(found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_"))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     for module in sorted(modules, key=lambda one: getattr(one, "PLACE", LAST)):

@@ -1,144 +1,217 @@
-"""Routes among the runs of a page: branches taken, which radius bound, and what each branch does alone.
+"""Routes among the runs of a report: branches taken, which radius bound, and what each branch does alone.
 
 Runs with a noise level for every input stand beside them: a route is the way to have that without a memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from smoothcert.catalog import describe
+from smoothcert.contracts import Certificate
 from smoothcert.errors import SmoothcertError
-from smoothcert.report import route, route_plots
-from smoothcert.report._templates import fill
-from smoothcert.report.metrics import envelope, figures, radius_name
-from smoothcert.report.plots import inline_svg
-from smoothcert.report.question import asked, part
+from smoothcert.procedures.aces import AcesProcedure
+from smoothcert.procedures.route import RouteProcedure
+from smoothcert.report import plots
+from smoothcert.report.metrics import Share, envelope, figures, radius_name
+from smoothcert.report.section import Figure, Section, Table, table_of
 from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.run import Run
 from smoothcert.runs.verify import Replayed, composition
 
-PLACE = 40  # among the sections
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+PLACE = 40
+SIZE = (4.8, 4.2)  # two stand side by side
+HEADS = ("taken %", "right %", "abstained %", "ACR share", "selector binds", "branch binds")
 ENVELOPE = "upper envelope of the branches alone"
+LEAD = (
+    "A smoothed selector sends each input to one of several smoothed networks with noise levels of their own. What is "
+    "answered holds within the smaller of two radii, the selector’s and the branch’s, both tested at α/2; with "
+    "branches at several levels this is a noise level for every input that needs no memory. Columns headed by a "
+    "number: certified accuracy (%) at that radius"
+)
 
 
-class Beside(NamedTuple):
+@dataclass(frozen=True)
+class BranchFigures:
+    """The inputs that were certainly sent to one branch."""
+
+    name: str
+    taken: int
+    correct: int
+    abstained: int
+    gain: float  # sum of radius·[correct]
+    bound_by_selector: int  # of those with a radius
+    bound_by_branch: int
+
+
+@dataclass(frozen=True)
+class RouteFigures:
+    """Where every input of a run was sent."""
+
+    inputs: int
+    unsure: int  # the selector abstained
+    branches: tuple[BranchFigures, ...]
+
+
+class Neighbour(NamedTuple):
     """A run on the same inputs, and what it is to the route."""
 
-    record: Run
+    run: Run
     role: str
     branch: bool
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One route as the page shows it."""
-
-    name: str
-    taken: list[list[str]]
-    notes: list[str]
-    heads: list[str]
-    rows: list[list[str]]
-    curve: str
-    binding: str
-
-
-def section(records: Sequence[Run], radii: Sequence[float]) -> str | None:
+def section(runs: Sequence[Run], radii: Sequence[float]) -> Section | None:
     """The routes of these runs, or None where there is none."""
-    found = [record for record in records if part(record, "procedure").get("name") == "route"]
+    found = [run for run in runs if run.spec is not None and isinstance(run.spec.procedure, RouteProcedure)]
     if not found:
         return None
-    panels = [_panel(number, record, records, radii) for number, record in enumerate(found)]
-    return fill("route.html.jinja", panels=panels, heads=route.HEADS)
+    parts = tuple(_part(run, runs, radii) for run in found)
+    return Section("route", "Routing: a selector between branches", lead=LEAD, parts=parts, brief=())
 
 
-def _replayed(record: Run) -> Replayed | None:
-    """The run with all its parts, from the folder it was made in; None where that is not there any more."""
-    question = record.settings["question"]
+def routed(run: Replayed) -> RouteFigures:
+    """Where every input of a run that has been replayed was sent."""
+    names, found = names_of(run), run.rows
+    sure = [(row.label, certificate) for row, certificate in found if not certificate.parts[0].abstained]
+    sent = [[pair for pair in sure if pair[1].parts[0].label == number] for number in range(len(names))]
+    branches = tuple(_branch_figures(name, pairs) for name, pairs in zip(names, sent, strict=True))
+    return RouteFigures(len(found), len(found) - len(sure), branches)
+
+
+def _branch_figures(name: str, pairs: Sequence[tuple[int, Certificate]]) -> BranchFigures:
+    right = [certificate for label, certificate in pairs if certificate.label == label]
+    radii = [certificate for _, certificate in pairs if certificate.radius > 0]
+    selector = sum(certificate.parts[0].radius < certificate.parts[1].radius for certificate in radii)
+    return BranchFigures(
+        name, len(pairs), len(right), sum(certificate.abstained for _, certificate in pairs),
+        math.fsum(certificate.radius for certificate in right), selector, len(radii) - selector,
+    )  # fmt: skip
+
+
+def table(found: RouteFigures) -> Table:
+    """A row a branch: how many inputs it was given, what it made of them, and which radius was the smaller."""
+    rows = []
+    for one in found.branches:
+        shares = [percent(Share(hits, found.inputs)) for hits in (one.taken, one.correct, one.abstained)]
+        gain = decimal(one.gain / found.inputs)
+        rows.append((one.name, [*shares, gain, str(one.bound_by_selector), str(one.bound_by_branch)]))
+    share = percent(Share(found.unsure, found.inputs))
+    return table_of(
+        "branch", HEADS, rows, f"the selector was unsure, and so nothing was said, about {share} % of the inputs"
+    )
+
+
+def names_of(run: Replayed) -> list[str]:
+    """The branches, by number and noise."""
+    noises = enumerate(run.bundle.noises[:-1])
+    return [f"{number} ({'core' if noise is None else noise.level})" for number, noise in noises]
+
+
+def _part(run: Run, runs: Sequence[Run], radii: Sequence[float]) -> Section:
+    replayed = _replayed(run)
+    beside = _beside(run, runs, replayed)
+    alone = [one.run for one in beside if one.branch]
+    others = [one.run for one in beside if not one.branch]
+    shown = [Figure(
+        partial(curve_figure, run, alone, others),
+        f"Certified accuracy against radius of {run.name}, its branches alone, and other runs on the same inputs.",
+        "The upper envelope takes the best branch at each radius, another one from radius to radius: no classifier "
+        "that exists.",
+    )]  # fmt: skip
+    side_by_side = _table(run, beside, radii)
+    if replayed is None:
+        notes = (f"which branch was taken is not shown: {run.folder} does not hold the description of its branches",)
+        return Section(run.name, run.name, (side_by_side,), tuple(shown), notes)
+    shown.append(Figure(
+        partial(binding_figure, replayed),
+        "Radius of the selection against radius of the selected branch, one dot an input.",
+        "One dot an input that was sent somewhere: above the line the selector’s radius is the smaller and binds, "
+        "below it the branch’s.",
+    ))  # fmt: skip
+    taken = table(routed(replayed))
+    return Section(run.name, run.name, (taken, side_by_side), tuple(shown), tuple(_against(run, alone, radii)))
+
+
+def _replayed(run: Run) -> Replayed | None:
+    """The run with all its parts; None where the description of its branches is gone or another one's."""
     try:
-        run = composition(record, "route")
+        replayed = composition(run, "route")
     except SmoothcertError:
         return None
-    return run if run.described.digest.hex == question["model_digest"] and len(run.rows) == len(record.rows) else None
+    return replayed if replayed.described.digest.hex == run.asked.model_digest else None
 
 
-def _panel(number: int, record: Run, records: Sequence[Run], radii: Sequence[float]) -> Panel:
-    run = _replayed(record)
-    beside = _beside(record, records, run)
-    alone = [one.record for one in beside if one.branch]
-    others = [one.record for one in beside if not one.branch]
-    curve = inline_svg(
-        route_plots.curve_figure(record, alone, others),
-        f"Certified accuracy against radius of {record.name}, its branches alone, and other runs on the same inputs.",
-        f"route-{number}",
-    )
-    if run is None:
-        place = record.settings["question"]["model"]
-        notes = [f"which branch was taken is not shown: {place}, where the branches are described, is not there"]
-        return Panel(record.name, [], notes, *_table(record, beside, radii), curve, "")
-    taken = route.taken_by(run)
-    binding = inline_svg(
-        route_plots.binding_figure(run),
-        "Radius of the selection against radius of the selected branch, one dot an input.",
-        f"bound-{number}",
-    )
-    notes = [route.unsure(taken), *_against(record, alone, radii)]
-    return Panel(record.name, route.rows(taken), notes, *_table(record, beside, radii), curve, binding)
-
-
-def _beside(record: Run, records: Sequence[Run], run: Replayed | None) -> list[Beside]:
+def _beside(run: Run, runs: Sequence[Run], replayed: Replayed | None) -> list[Neighbour]:
     """Other runs that looked for their radii on the same inputs."""
-    here, found = [(row.index, row.label) for row in record.rows], []
-    for other in records:
-        if other is record or other.kind != "certify" or other.norm != record.norm or asked(other).radii:
+    here, found = [(row.index, row.label) for row in run.rows], []
+    for other in runs:
+        if other is run or other.kind != "certify" or other.claim.norm != run.claim.norm or other.claim.radii:
             continue
         if [(row.index, row.label) for row in other.rows] == here:
-            branch = _branch(other, run)
+            branch = _branch(other, replayed)
             role = f"branch {branch} alone" if branch is not None else _role(other)
-            found.append(Beside(other, role, branch is not None))
+            found.append(Neighbour(other, role, branch is not None))
     return found
 
 
-def _branch(other: Run, run: Replayed | None) -> int | None:
+def _branch(other: Run, replayed: Replayed | None) -> int | None:
     """The number of the branch that this run is of: the same network under the same noise."""
-    question = other.settings.get("question", {})
-    for number, member in enumerate(run.described.members[:-1] if run else ()):
-        same = question.get("model_digest") == member.digest and question.get("noise") == member.noise
-        if same and not asked(other).own_levels:
+    spec = other.spec
+    if spec is None or replayed is None or spec.preparation is not None:
+        return None
+    for number, member in enumerate(replayed.described.members[:-1]):
+        if spec.model_digest == member.digest and member.noise == describe(spec.noise):
             return number
     return None
 
 
 def _role(other: Run) -> str:
-    question = asked(other)
-    if question.settled:
+    if other.claim.guarantee == "memory":
         return "a noise level for every input, with a memory"
-    if question.own_levels:
+    if other.claim.guarantee == "none":
         return "a noise level for every input, without a memory: no certificates"
-    return {"route": "another route", "aces": "ACES"}.get(str(part(other, "procedure").get("name")), "")
+    procedure = None if other.spec is None else other.spec.procedure
+    return (
+        "another route"
+        if isinstance(procedure, RouteProcedure)
+        else "ACES"
+        if isinstance(procedure, AcesProcedure)
+        else ""
+    )
 
 
-def _table(record: Run, beside: Sequence[Beside], radii: Sequence[float]) -> tuple[list[str], list[list[str]]]:
+def _table(run: Run, beside: Sequence[Neighbour], radii: Sequence[float]) -> Table:
     """Runs side by side, the route first; then the best branch at each radius."""
-    shown = [Beside(record, "the route", False), *sorted(beside, key=lambda one: (not one.branch, one.role))]
+    shown = [Neighbour(run, "the route", False), *sorted(beside, key=lambda one: (not one.branch, one.role))]
     rows = []
     for one in shown:
-        run = figures(one.record, radii)
-        shares = [percent(run.certified_accuracy[radius]) for radius in radii]
-        rows.append([one.record.name, one.role, decimal(run.acr), percent(run.abstained), *shares])
-    alone = [one.record for one in beside if one.branch]
+        found = figures(one.run, radii)
+        shares = [percent(found.certified_accuracy[radius]) for radius in radii]
+        name = f"{one.run.name}\n{one.role}" if one.role else one.run.name
+        rows.append((name, [*shares, decimal(found.acr), percent(found.abstained)]))
+    alone = [one.run for one in beside if one.branch]
     if len(alone) > 1:
         best = envelope(alone, radii)
-        rows.append([ENVELOPE, "", "", "", *(percent(best[radius]) for radius in radii)])
-    return ["ACR", "abstained %", *(radius_name(radius) for radius in radii)], rows
+        rows.append((ENVELOPE, [*(percent(best[radius]) for radius in radii), "", ""]))
+    return table_of("run", [*(radius_name(radius) for radius in radii), "ACR", "abstained %"], rows)
 
 
-def _against(record: Run, alone: Sequence[Run], radii: Sequence[float]) -> list[str]:
+def _against(run: Run, alone: Sequence[Run], radii: Sequence[float]) -> list[str]:
     """Where the route is above the best of its branches, and where it is not."""
     if len(alone) < 2:
         return []
-    mine, best = (envelope(runs, radii) for runs in ([record], alone))
+    mine, best = (envelope(runs, radii) for runs in ([run], alone))
     signs = {radius: mine[radius].hits - best[radius].hits for radius in radii}
     words = [
         f"{word} at {', '.join(radius_name(radius) for radius in found)}"
@@ -149,6 +222,57 @@ def _against(record: Run, alone: Sequence[Run], radii: Sequence[float]) -> list[
         )
         if found
     ]
-    return (
-        [f"inputs certified rightly, against the best branch alone at each radius: {'; '.join(words)}"] if words else []
+    return [f"inputs certified rightly, against the best branch alone at each radius: {'; '.join(words)}"][: len(words)]
+
+
+def curve_figure(route: Run, branches: Sequence[Run], others: Sequence[Run]) -> Drawing:
+    """Certified accuracy against radius: the route, its branches alone and their upper envelope, and other runs."""
+    figure, axes = plots.canvas(
+        SIZE, f"{plots.NORMS[route.claim.norm]} radius (inputs in [0, 1])", "certified accuracy"
     )
+    for number, run in enumerate(branches):
+        _curve(axes, run, plots.INK, 1.0, "branches alone" if number == 0 else "", 0.4)
+    if len(branches) > 1:
+        x, y = _envelope(branches)
+        axes.step(x, y, where="pre", color=plots.PALETTE[2], linewidth=1.7, label="their upper envelope")
+    for number, run in enumerate(others):
+        _curve(axes, run, plots.PALETTE[(3, 4, 5, 1)[number % 4]], 1.7, f" {run.name}")
+    _curve(axes, route, plots.PALETTE[0], 2.3, f" {route.name}")
+    axes.set_xlim(left=0.0)
+    axes.set_ylim(0.0, 1.0)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=plots.INK, fontsize=9)
+    return figure
+
+
+def _curve(axes: Axes, run: Run, colour: str, width: float, label: str, alpha: float = 1.0) -> None:
+    x, shares = plots.steps(run)
+    y = [share.value for share in shares]
+    axes.step(x, y, where="pre", color=colour, alpha=alpha, linewidth=width, label=label or None)
+
+
+def binding_figure(run: Replayed) -> Drawing:
+    """The selector's radius against that of the branch, one dot an input: the smaller is the route's."""
+    figure, axes = plots.canvas(SIZE, "radius of the selection", "radius of the selected branch")
+    sure = [found.parts for _, found in run.rows if len(found.parts) == 2]
+    top = max((part.radius for parts in sure for part in parts), default=0.0) * 1.04 or 1.0
+    axes.plot([0.0, top], [0.0, top], color=plots.INK, alpha=0.6, linewidth=1.0, linestyle=(0, (4, 3)))
+    for number, name in enumerate(names_of(run)):
+        radii = [(parts[0].radius, parts[1].radius) for parts in sure if parts[0].label == number]
+        if radii:
+            axes.plot(*zip(*radii, strict=True), plots.MARKERS[number % len(plots.MARKERS)], linestyle="none",
+                      markersize=4, alpha=0.55, color=plots.PALETTE[number % len(plots.PALETTE)], markeredgewidth=0,
+                      clip_on=False, label=f"branch {name}")  # fmt: skip
+    axes.set_xlim(0.0, top)
+    axes.set_ylim(0.0, top)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=plots.INK, fontsize=9)
+    return figure
+
+
+def _envelope(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
+    """The best certified accuracy at every radius that some run reaches, and nothing beyond."""
+    reached = [np.sort([row.radius for row in run.rows if row.correct]) for run in runs]
+    x = np.unique(np.concatenate([[0.0], *reached]))
+    sizes = [len(run.rows) for run in runs]
+    y = np.max([(len(r) - np.searchsorted(r, x)) / n for r, n in zip(reached, sizes, strict=True)], axis=0)
+    return [*x.tolist(), float(x[-1])], [*y.tolist(), 0.0]

@@ -11,8 +11,8 @@ from pathlib import Path
 import made_runs
 import pytest
 
+from smoothcert.runs.exchange import columns, write_csv, write_parquet
 from smoothcert.runs.run import Row
-from smoothcert.runs.sheets import columns, write_csv, write_parquet
 
 ROWS = (
     Row(0, 3, 3, math.pi / 3, 1100, 1.25, 3, 0.9, sigma=0.3),

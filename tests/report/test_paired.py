@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smoothcert.report import _mcnemar
+from smoothcert.report import paired
 from smoothcert.report.metrics import LEVEL, Interval
 
 SMALL = 9  # inputs: 55 outcomes
@@ -24,7 +24,7 @@ def chances(inputs: int, up: float, down: float) -> np.ndarray:
 
 @cache
 def interval(gained: int, lost: int) -> Interval:
-    return _mcnemar.interval(gained, lost, SMALL)
+    return paired.interval(gained, lost, SMALL)
 
 
 @pytest.mark.parametrize(("inputs", "share", "difference"), [(7, 0.6, 0.2), (30, 0.35, -0.1), (900, 0.06, 0.01)])
@@ -32,14 +32,14 @@ def test_the_tail_is_that_of_the_sum(inputs: int, share: float, difference: floa
     """The last one is on a window of places narrower than the sum's range."""
     known = chances(inputs, (share + difference) / 2, (share - difference) / 2)
     for total in (-inputs // 4, -1, 0, 1, round(inputs * difference) + 2, inputs // 3):
-        tail = _mcnemar._tail(total, difference, inputs, Interval(share, share))
+        tail = paired._tail(total, difference, inputs, Interval(share, share))
         assert tail == pytest.approx(known[total + inputs :].sum(), abs=1e-12)
 
 
 def test_the_worst_share_of_changed_inputs_counts() -> None:
-    tails = [_mcnemar._tail(3, 0.0, 40, Interval(share, share)) for share in (0.1, 0.2, 0.4)]
+    tails = [paired._tail(3, 0.0, 40, Interval(share, share)) for share in (0.1, 0.2, 0.4)]
     assert tails == sorted(tails)
-    assert _mcnemar._tail(3, 0.0, 40, Interval(0.1, 0.4)) == pytest.approx(tails[-1])
+    assert paired._tail(3, 0.0, 40, Interval(0.1, 0.4)) == pytest.approx(tails[-1])
 
 
 def test_the_interval_covers_at_its_level_whatever_the_truth() -> None:
@@ -65,7 +65,7 @@ def test_it_is_symmetric_and_holds_the_estimate(gained: int, lost: int) -> None:
 
 
 def test_more_inputs_say_more() -> None:
-    widths = [np.diff(_mcnemar.interval(12 * k, 4 * k, 100 * k))[0] for k in (1, 4, 16)]
+    widths = [np.diff(paired.interval(12 * k, 4 * k, 100 * k))[0] for k in (1, 4, 16)]
     assert widths[0] > 1.7 * widths[1] > 1.7**2 * widths[2]  # halved by four times the inputs, nearly
     wald = 2 * 1.96 * math.sqrt(0.16 - 0.08**2) / math.sqrt(1600)
     assert wald < widths[2] < 1.25 * wald
@@ -75,4 +75,4 @@ def test_the_p_value_is_the_binomial_one() -> None:
     for gained, lost in [(0, 0), (1, 0), (5, 5), (3, 11), (20, 6)]:
         changed, most = gained + lost, max(gained, lost)
         tail = sum(math.comb(changed, k) for k in range(most, changed + 1)) / 2**changed
-        assert _mcnemar.p_value(gained, lost) == pytest.approx(min(1.0, 2 * tail))
+        assert paired.p_value(gained, lost) == pytest.approx(min(1.0, 2 * tail))
