@@ -233,7 +233,7 @@ def _loaded(folder: Path, member: Member) -> Classifier:
         raise ModelError(f"member {spec} of '{folder}' must exist; got no such file or folder")
     # A path's hash comes first: a folder that contains itself would never end. That of a callable needs it imported.
     loaded = None if member.path else load_model(spec)
-    if digest(spec).hex != member.digest:
+    if digest(spec) != ModelDigest(member.digest, member.covers):
         raise ModelError(f"member {spec} of '{folder}' must be what it was when that folder was made; its hash differs")
     return load_model(spec) if loaded is None else loaded
 

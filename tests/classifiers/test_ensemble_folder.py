@@ -236,3 +236,11 @@ def test_kinds_are_not_written_over_each_other(tmp_path):
     other = Composite("aces", (composite.described(folder, "lines:a", "certify"),))
     with pytest.raises(OutputError, match=r"must be a new folder or a composition; got .*e' with an ensemble"):
         composite.write(folder, other)
+
+
+def test_a_folder_cannot_say_that_a_hash_covers_more_than_it_does(tmp_path):
+    folder = write(tmp_path / "e", ["lines:a"])
+    path = folder / composite.FILE
+    path.write_text(path.read_text().replace('"covers": "source"', '"covers": "weights"'))
+    with pytest.raises(ModelError, match=r"member lines:a of .* its hash differs"):
+        load(folder)
