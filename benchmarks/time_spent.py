@@ -33,7 +33,7 @@ from smoothcert.sampling.fixed import Fixed
 
 # What a stack of calls is about: the first line with a word that occurs in it.
 KINDS = (
-    ("_settle", ""),  # the first look at the classifier: not part of what is shown
+    ("Local._check", ""),  # the first look at the classifier: not part of what is shown
     ("onnxruntime", "network (ONNX Runtime)"),
     ("streams.py", "noise: random words (Philox)"),
     ("gaussian.py", "noise: to normal (Box–Muller), + x"),
