@@ -4,10 +4,14 @@ NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p $(NEW_ENOUGH) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test test-browser screenshots lint docs study bench clean
+.PHONY: demo check test test-browser screenshots lint docs study bench clean
 
 demo: .venv/installed
 	$(BIN)/smoothcert demo --out smoothcert-demo
+
+# While you work: lint, types and the tests that are quick. `make test` is what decides.
+check: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study and not slow"
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study"

@@ -14,6 +14,24 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Folders and files that take longest: `make test` runs them, `make check` does not.
+SLOW = (
+    "architectures/", "classifiers/", "cli/test_aces.py", "cli/test_aces_certify.py", "cli/test_aces_digits.py",
+    "cli/test_audit.py", "cli/test_denoise.py", "cli/test_ensemble.py", "cli/test_interrupt.py",
+    "cli/test_known_radius.py", "cli/test_linear_geometry.py", "cli/test_memory_command.py",
+    "cli/test_noises_command.py", "cli/test_noises_everywhere.py", "cli/test_plan_command.py",
+    "cli/test_route_command.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py", "docs/test_pages.py", "engine/",
+    "ensembles/", "examples/", "memory/test_memory_kill.py", "report/test_economy.py", "report/test_section_aces.py",
+    "runs/test_kill.py", "runs/test_remember.py", "studies/", "test_compositions.py", "training/", "zoo/",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and str(item.path.relative_to(here)).startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def traced_once():
