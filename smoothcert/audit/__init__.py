@@ -24,13 +24,7 @@ from torch import Tensor
 
 from smoothcert import zoo
 from smoothcert.audit.assumptions import check_batches, check_noise
-from smoothcert.audit.certificates import (
-    Certified,
-    UnderAttack,
-    accuracy_under_attack,
-    check_attack,
-    check_fresh,
-)
+from smoothcert.audit.certificates import Certified, UnderAttack, accuracy_under_attack, check_attack, check_fresh
 from smoothcert.audit.chance import Check
 from smoothcert.audit.search import Force
 from smoothcert.bounds import check_alpha, check_draws
