@@ -101,6 +101,8 @@ def main() -> None:
         signal.signal(number, _interrupt)
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
+        for number in (signal.SIGINT, signal.SIGTERM):  # while Python ends, the default would be a death by signal
+            signal.signal(number, signal.SIG_IGN)
         _say("smoothcert: interrupted; what was finished is kept, and the same command continues it")
     sys.exit(code)
 
