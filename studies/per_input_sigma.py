@@ -22,10 +22,9 @@ import _plane
 from smoothcert.cli.main import run
 from smoothcert.data import load
 from smoothcert.memory import Memory
-from smoothcert.report.labels import class_name
 from smoothcert.report.metrics import figures, radius_name
 from smoothcert.report.sections.memory import gains, level, own_levels, words
-from smoothcert.report.tables import decimal, percent
+from smoothcert.report.tables import class_name, decimal, percent
 from smoothcert.runs.remember import ORDERS, ordered
 from smoothcert.runs.store import read
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smoothcert.contracts import Answer
-from smoothcert.runs.run import Claim, Row, Run, claim_of
+from smoothcert.runs.run import Claim, MemoryRef, Row, Run, claim_of
 from smoothcert.runs.store import RunStore, read
 from smoothcert.spec import Means, Recipe, Spec
 
@@ -38,6 +38,20 @@ def log_of(found: Sequence[Row], name: str = "log", kind: str = "certify", norm:
     """A foreign log as a value, which says no more than is given here."""
     stated = {"guarantee": "unstated", "test_class": "unstated", **claim}
     return Run(name=name, kind=kind, rows=tuple(found), norm=norm, claim=Claim(norm, **stated))
+
+
+def run_of(
+    found: Sequence[Row], name: str = "run", memory: MemoryRef | None = None, means: Any = None, **changes: Any
+) -> Run:
+    """A run of ours with these rows, by the settings of its spec that differ from the usual ones."""
+    made, rows_ = spec(**{"inputs": max(1, len(found)), **changes}), tuple(found)
+    carried = Means.parse({"batch": 64, "engine": "torch", "command": "", **(means or {})})
+    answered = any(row.settled is not None for row in rows_)
+    kind = "predict" if made.kind == "predict" else "certify"
+    return Run(
+        name=name, kind=kind, rows=rows_, inputs=made.inputs, norm=made.norm, claim=claim_of(made, memory, answered),
+        spec=made, means=carried, memory=memory,
+    )  # fmt: skip
 
 
 def record(name: str, reached: Sequence[float], changes: dict[str, Any] | None = None, **means: Any) -> Run:

@@ -94,6 +94,7 @@ ALLOWED = {
         "boundaries",
         "bounds",
         "catalog",
+        "classifiers",
         "contracts",
         "data",
         "errors",

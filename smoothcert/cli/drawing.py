@@ -91,11 +91,12 @@ class Drawing(NamedTuple):
     def say_summary(self) -> None:
         """What the finished run found, and where to look next."""
         from smoothcert.report.metrics import figures
-        from smoothcert.report.tables import text_table
+        from smoothcert.report.render import plain_text
+        from smoothcert.report.tables import table
         from smoothcert.runs.store import read
 
         run = read(self.out)
-        print(text_table([figures(run)]))
+        print(plain_text(table([figures(run)])))
         calls = run.means.member_calls if run.means else None
         if calls and calls.early:
             share = f"{calls.asked / calls.rows:.2f} of {calls.members}"

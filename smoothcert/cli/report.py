@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,15 +15,15 @@ from smoothcert.errors import OptionError, unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smoothcert.report._family import Family
-    from smoothcert.report._layout import Table
-    from smoothcert.report.ensemble import Comparison
-    from smoothcert.report.metrics import Figures
+    from smoothcert.contracts import Norm
+    from smoothcert.report.families import Found
+    from smoothcert.report.section import Section, Table
     from smoothcert.runs.run import Run
 
 LAYOUTS = ("text", "md", "latex")
-LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not state one: l0, l1, l2 or linf.")]
 PAPERS = ("ens", "sween", "esb", "dds", "aces")
+NORMS = ("l0", "l1", "l2", "linf")
+LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not state it: l0, l1, l2 or linf.")]
 
 
 def command(
@@ -38,15 +38,15 @@ def command(
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the curves here, as .svg and as .png.")] = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in a,b.")] = None,
+    norm: LogNorm = None,
     ensemble: Annotated[
         str | None, typer.Option(metavar="RUN", help="The run of an ensemble, where its folder does not tell.")
     ] = None,
     members: Annotated[
         str | None, typer.Option(metavar="RUN,…", help="The runs of its members; default: all others.")
     ] = None,
-    norm: LogNorm = None,
 ) -> None:
-    """Certified accuracy, average certified radius and abstentions of runs, side by side.
+    """Certified accuracy over radii, abstentions and average certified radius of runs, side by side.
 
     An ensemble among its members is compared with them.
 
@@ -54,48 +54,68 @@ def command(
     """
     _check_layout(as_json, tables, transpose, paper)
     chosen = None if radii is None else parse_radii(radii)
-    records = open_named(runs, names, norm)
+    opened = open_named(runs, names, norm)
 
-    from smoothcert.cli._family import find
-    from smoothcert.report.metrics import default_radii, figures
+    from smoothcert.report import report
+    from smoothcert.report.metrics import default_radii
 
-    at = chosen or (default_radii(records) if paper is None else _paper_radii(paper, records))
-    found = [figures(record, at) for record in records]
-    families, notes = find(records, runs, ensemble, members)
-    kin = _compared(families, at)
-    _write_files(records, at, html, plot, kin, notes)
-    for note in notes:
+    at = chosen or (default_radii(opened) if paper is None else _paper_radii(paper, opened))
+    found = _families(opened, runs, ensemble, members)
+    sections = report(opened, at, found)
+    _write_files(opened, at, html, plot, sections)
+    for note in found.notes:
         typer.echo(f"smoothcert: {note}", err=True)
     if paper is not None:
-        from smoothcert.report.papers import table
-
-        print_table(table(paper, records, kin, at), tables or "text", transpose)
+        print_table(_paper_table(paper, opened, found, at), tables or "text", transpose)
     elif as_json:
-        _print_json(records, at, found, kin)
+        _print_json(sections, len(opened))
     elif transpose or tables not in (None, "text"):
-        from smoothcert.report.tables import table as side_by_side
-
-        print_table(side_by_side(found), tables or "text", transpose)
+        print_table(sections[0].tables[0], tables or "text", transpose)
     else:
-        _print_text(records, at, found, kin)
+        _print_text(sections)
 
 
 def print_table(table: Table, layout: str, transpose: bool = False) -> None:
     """A table in one of LAYOUTS on stdout; a terminal's width, or 100 where there is none."""
-    from smoothcert.report import _layout
+    from smoothcert.report import render, section
 
-    shown = _layout.transposed(table) if transpose else table
+    shown = section.transposed(table) if transpose else table
     if layout == "text":
         page = console(100)
-        page.print(_layout.text(shown, page.width))
+        page.print(render.text(shown, page.width))
     else:
-        typer.echo({"md": _layout.markdown, "latex": _layout.latex}[layout](shown), nl=False)
+        typer.echo({"md": render.markdown, "latex": render.latex}[layout](shown), nl=False)
 
 
-def _paper_radii(paper: str, records: Sequence[Run]) -> list[float]:
+def _families(runs: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:
+    """As the options say; without them, whatever the ensembles' folders tell."""
+    from smoothcert.report import families
+
+    if ensemble is None and members is None:
+        return families.find(runs)
+
+    def run(word: str, option: str) -> Run:
+        for one, path in zip(runs, paths, strict=True):
+            if word.strip() == one.name or Path(word.strip()).resolve() == path.resolve():
+                return one
+        names = ", ".join(one.name for one in runs)
+        raise OptionError(f"{option} must name runs of this report ({names}); got '{word.strip()}'")
+
+    listed = None if members is None else [run(word, "--members") for word in members.split(",")]
+    return families.named(runs, None if ensemble is None else run(ensemble, "--ensemble"), listed)
+
+
+def _paper_table(paper: str, runs: Sequence[Run], found: Found, radii: Sequence[float]) -> Table:
+    from smoothcert.report.ensembles import compare
+    from smoothcert.report.papers import table
+
+    return table(paper, runs, compare(found.families, radii), radii)
+
+
+def _paper_radii(paper: str, runs: Sequence[Run]) -> list[float]:
     from smoothcert.report.papers import default_radii
 
-    return default_radii(paper, records)
+    return default_radii(paper, runs)
 
 
 def _check_layout(as_json: bool, tables: str | None, transpose: bool, paper: str | None) -> None:
@@ -120,20 +140,20 @@ def parse_radii(text: str) -> list[float]:
 
 
 def open_named(paths: Sequence[Path], names: str | None, norm: str | None = None) -> list[Run]:
-    """The records, under the names given, or else under as much of their paths as tells them apart."""
+    """The runs, under the names given, or else under as much of their paths as tells them apart."""
     from dataclasses import replace
 
-    from smoothcert.contracts import Norm
     from smoothcert.runs.exchange import open_run
 
-    if norm is not None and norm not in get_args(Norm):
-        raise unknown("--norm", norm, get_args(Norm))
-    of_logs = cast("Norm | None", norm)
+    if norm not in (None, *NORMS):
+        raise unknown("--norm", str(norm), NORMS)
     given = names.split(",") if names is not None else None
     if given is not None and (len(given) != len(paths) or not all(name.strip() for name in given)):
         raise OptionError(f"--names must be {len(paths)} names with commas between, one a run; got '{names}'")
     called = [name.strip() for name in given] if given else distinct(paths)
-    return [replace(open_run(path, of_logs), name=name) for path, name in zip(paths, called, strict=True)]
+    return [
+        replace(open_run(path, cast("Norm | None", norm)), name=name) for path, name in zip(paths, called, strict=True)
+    ]
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:
@@ -150,70 +170,34 @@ def distinct(paths: Sequence[Path]) -> list[str]:
     return named
 
 
-def _compared(families: Sequence[Family], radii: Sequence[float]) -> list[Comparison]:
-    if not families:
-        return []
-    from smoothcert.report.ensemble import compare
-
-    return compare(families, radii)
-
-
 def _write_files(
-    records: Sequence[Run],
-    radii: Sequence[float],
-    html: Path | None,
-    plot: Path | None,
-    kin: Sequence[Comparison],
-    notes: Sequence[str],
+    runs: Sequence[Run], radii: Sequence[float], html: Path | None, plot: Path | None, sections: Sequence[Section]
 ) -> None:
     written: list[Path] = []
     if plot is not None:
         from smoothcert.report import plots
 
-        written += plots.save(plots.curve_figure(records), plot)
+        written += plots.save(plots.curve_figure(runs), plot)
     if html is not None:
         from smoothcert.report.html import page, save
 
-        save(page(records, radii, ensembles=kin, notes=notes), html)
+        save(page(runs, radii, sections=sections), html)
         written.append(html)
     for path in written:
         typer.echo(f"smoothcert: wrote {path}", err=True)
 
 
-def _print_json(
-    records: Sequence[Run], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
-) -> None:
-    from smoothcert.report import economy, metrics
-    from smoothcert.report._ensemble_json import as_json as compared
-    from smoothcert.report.sections import memory
+def _print_json(sections: Sequence[Section], runs: int) -> None:
+    from smoothcert.report import render
 
-    shown = {id(part.family.ensemble): compared(part) for part in kin}
-    kept = {id(one.run): {"memory": memory.as_json(one, radii)} for one in memory.own_levels(records)}
-    objects = [
-        {
-            **metrics.as_json(figure),
-            **economy.as_json(run),
-            "ensemble": shown.get(id(record)),
-            **kept.get(id(record), {}),
-        }
-        for record, figure, run in zip(records, found, economy.economies(records, radii), strict=True)
-    ]
-    answer = objects[0] if len(objects) == 1 else objects
-    print_json(answer)
+    objects = [render.json(sections, number) for number in range(runs)]
+    print_json(objects[0] if runs == 1 else objects)
 
 
-def _print_text(
-    records: Sequence[Run], radii: Sequence[float], found: Sequence[Figures], kin: Sequence[Comparison]
-) -> None:
-    from smoothcert.report import _ensemble_words, economy, tables
-    from smoothcert.report.sections import memory
+def _print_text(sections: Sequence[Section]) -> None:
+    from smoothcert.report import render
 
     page = console(100)
-    page.print(tables.text(found, page.width))
-    if (table := economy.text(economy.economies(records, radii))) is not None:
-        page.print(table)
-    if kin:
-        page.print(_ensemble_words.text(kin, page.width))
-    for one in memory.own_levels(records):
-        for line in memory.words(one):
-            page.print(f"{one.run.name}: {line}")
+    for section in sections:
+        if not section.empty:
+            page.print(render.text(section, page.width))

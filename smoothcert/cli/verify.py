@@ -16,7 +16,7 @@ from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
     from smoothcert.data import Inputs
-    from smoothcert.report.pictures import Album
+    from smoothcert.report.inputs import Album
     from smoothcert.runs.verify import Findings
     from smoothcert.spec import Spec
 
@@ -142,8 +142,8 @@ def certificate(
 
 def _album(spec: Spec, inputs: Inputs, index: int) -> Album | None:
     """The input as a picture, if it is one."""
-    from smoothcert.report.pictures import Album
+    from smoothcert.report.inputs import Album
 
     if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3):
         return None
-    return Album(inputs, {index: inputs.indices.tolist().index(index)}, spec.noise, spec.seed)
+    return Album(inputs, {index: inputs.indices.tolist().index(index)}, spec)

@@ -6,19 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smoothcert.contracts import ABSTAIN, Certificate
-from smoothcert.report._templates import fill
-from smoothcert.report.gallery import votes
-from smoothcert.report.labels import class_name
-from smoothcert.report.listing import outcome, radius_words
-from smoothcert.report.meaning import NORMS, Statement, does_not_say, says
-from smoothcert.report.noise_words import noise_words
-from smoothcert.report.question import asked
-from smoothcert.report.tables import rounded
+from smoothcert.report.inputs import votes
+from smoothcert.report.meaning import Statement, does_not_say, noise_words, says
+from smoothcert.report.render import fill
+from smoothcert.report.tables import NORMS, class_name, outcome, radius_words, rounded
 from smoothcert.runs.certificate import Document
 from smoothcert.runs.run import UNCOUNTED, Run
 
 if TYPE_CHECKING:
-    from smoothcert.report.pictures import Album
+    from smoothcert.report.inputs import Album
 
 OF_RUNS = ("Certified accuracy at r", "That the label is right.")  # statements about many inputs
 LEADERS = 4  # classes whose votes are told
@@ -31,11 +27,11 @@ def headline(made: Document) -> str:
     if row.predicted == ABSTAIN:
         return f"No label is certified for {where}: its draws do not tell the leading class from the others."
     label = class_name(record, row.predicted)
-    far = f"{NORMS.get(record.norm, record.norm)} radius {radius_words(record, row)}"
+    far = f"{NORMS[record.claim.norm]} radius {radius_words(record, row)}"
     if made.guarantee != "none":
         how = "certified" if row.settled is None else "promised by a memory"
         return f"Label {label} is {how} for {where} within {far}, inputs being scaled to [0, 1]."
-    if asked(record).own_levels:
+    if record.asked.preparation is not None:
         return f"Nothing is certified for {where}; at its own noise level, {label} would have reached {far}."
     return f"Label {label} is the answer for {where}, with no radius around it: a network without noise gave it."
 
@@ -43,7 +39,7 @@ def headline(made: Document) -> str:
 def meaning(made: Document) -> tuple[list[Statement], list[Statement]]:
     """What this certificate says, and what it does not."""
     record, row = made.run, made.row
-    held = made.guarantee != "none" or asked(record).own_levels
+    held = made.guarantee != "none" or record.asked.preparation is not None
     said = [one for one in says([record]) if one.lead not in OF_RUNS] if held and row.predicted != ABSTAIN else []
     silent = [one for one in does_not_say([record]) if one.lead not in OF_RUNS]
     truth = f"A wrong label can be certified too. The data says {class_name(record, row.label)}."
@@ -56,7 +52,7 @@ def facts(made: Document) -> Iterator[tuple[str, str]]:
     yield "outcome", f"{outcome(row)}; the data says {class_name(record, row.label)}"
     for number, part in enumerate(proven.parts, start=1):
         yield f"part {number}", f"label {part.label}, radius {rounded(part.radius)}, {_bound(part)}"
-    if not proven.parts and asked(record).radii is None:
+    if not proven.parts and record.claim.radii is None:
         yield "bound", f"{class_name(record, proven.evidence.label)}: {_bound(proven)}"
     if proven.alpha > 0.0:
         yield "alpha", f"{proven.alpha:g}: the probability that this statement is wrong"

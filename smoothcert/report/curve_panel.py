@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from smoothcert.report import plots
-from smoothcert.report.intervals import span
-from smoothcert.report.listing import as_data
-from smoothcert.report.metrics import Share, radius_name
-from smoothcert.report.question import asked, warning
-from smoothcert.report.tables import percent
+from smoothcert.report.inputs import as_data
+from smoothcert.report.metrics import Share, radius_name, same_inputs
+from smoothcert.report.tables import NORMS, percent, span, warning
 from smoothcert.runs.run import Run
 
 MOST = 250  # places of the reading, about one for each point of the picture's width
@@ -25,7 +23,7 @@ ENVELOPE = "upper envelope"
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """The curves of one norm."""
 
     norm: str  # as it is written
@@ -42,19 +40,19 @@ class Panel:
 class Curve:
     """A run's certified accuracy at any radius, by bisection."""
 
-    record: Run
+    run: Run
     reached: list[float]  # radii of the right answers, ascending
 
     def at(self, radius: float) -> Share | None:
         """None where the run never tried so large a radius."""
-        if not asked(self.record).tried(radius):
+        if not self.run.claim.tried(radius):
             return None
-        return Share(len(self.reached) - bisect_left(self.reached, radius), len(self.record.rows))
+        return Share(len(self.reached) - bisect_left(self.reached, radius), len(self.run.rows))
 
 
-def curve(record: Run) -> Curve:
-    """The curve of a record."""
-    return Curve(record, sorted(row.radius for row in record.rows if row.correct))
+def curve(run: Run) -> Curve:
+    """The curve of a run."""
+    return Curve(run, sorted(row.radius for row in run.rows if row.correct))
 
 
 def places(end: float, whole: bool, radii: Sequence[float]) -> list[float]:
@@ -68,31 +66,31 @@ def places(end: float, whole: bool, radii: Sequence[float]) -> list[float]:
 
 def upper(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
     """Corners of the best certified accuracy at each radius: a value holds on the interval that ends at its radius."""
-    corners = sorted({0.0, *(radius for one in curves for radius in plots.steps(one.record)[0])})
+    corners = sorted({0.0, *(radius for one in curves for radius in plots.steps(one.run)[0])})
     best = [max((share.value for one in curves if (share := one.at(radius))), default=0.0) for radius in corners]
-    if asked(curves[0].record).radii is not None:
+    if curves[0].run.claim.radii is not None:
         return corners, best
     return [*corners, corners[-1]], [*best, 0.0]
 
 
-def panel(number: int, records: Sequence[Run], radii: Sequence[float]) -> Panel:
-    """The panel of certify records of one norm."""
-    figure = plots.curve_figure(records)
-    axes, curves = figure.axes[0], [curve(record) for record in records]
+def panel(number: int, runs: Sequence[Run], radii: Sequence[float]) -> CurvePanel:
+    """The panel of certify runs of one norm."""
+    figure = plots.curve_figure(runs)
+    axes, curves = figure.axes[0], [curve(run) for run in runs]
     if (legend := axes.get_legend()) is not None:
         legend.remove()  # the page has its own, with the values read
     axes.patch.set_gid("plot")
-    questions = [asked(record) for record in records]
-    envelope = len(records) > 1 and warning(questions) is None
+    claims = [run.claim for run in runs]
+    envelope = len(runs) > 1 and warning(claims) is None and same_inputs(runs)
     if envelope:
         x, y = upper(curves)
         axes.step(x, y, where="pre", color=plots.INK, linewidth=1.4, linestyle=(0, (1.5, 1.5)), gid="envelope")
     end = float(axes.get_xlim()[1])
-    wanted = [radius for question in questions for radius in question.radii or ()]
-    at = places(end, records[0].norm == "l0", [*radii, *wanted])
-    return Panel(
-        norm=plots.NORMS.get(records[0].norm, records[0].norm),
-        names=[record.name for record in records],
+    wanted = [radius for claim in claims for radius in claim.radii or ()]
+    at = places(end, runs[0].claim.norm == "l0", [*radii, *wanted])
+    return CurvePanel(
+        norm=NORMS[runs[0].claim.norm],
+        names=[run.name for run in runs],
         picture=plots.inline_svg(figure, _words(curves, radii), f"curve-{number}"),
         envelope=envelope,
         last=len(at) - 1,
@@ -123,7 +121,7 @@ def _readings(curves: Sequence[Curve], at: Sequence[float], envelope: bool) -> l
 def _words(curves: Sequence[Curve], radii: Sequence[float]) -> str:
     """The curves for who cannot see them."""
     said = [
-        f"{one.record.name}: "
+        f"{one.run.name}: "
         + ", ".join(f"{percent(share)} % at {radius_name(radius)}" for radius in radii if (share := one.at(radius)))
         for one in curves
     ]

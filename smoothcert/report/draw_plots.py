@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smoothcert.bounds import Floats
-from smoothcert.report.draws import Spread
-from smoothcert.report.expected import logit
 from smoothcert.report.plots import INK, PALETTE, STYLE
-from smoothcert.report.scheme import RadiusTest, Scheme
+from smoothcert.report.schemes import RadiusTest, Scheme, logit
+from smoothcert.report.spending import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,37 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from smoothcert.files import write_whole
-from smoothcert.report import (
-    _ensemble_words,
-    curve_panel,
-    draw_panels,
-    economy,
-    ensemble_plots,
-    headline,
-    meaning,
-    plots,
-    render,
-    tables,
-)
-from smoothcert.report._layout import Column
-from smoothcert.report._templates import fill
-from smoothcert.report.ensemble import Comparison
-from smoothcert.report.gallery import galleries
-from smoothcert.report.intervals import span
-from smoothcert.report.listing import Listing, listing
-from smoothcert.report.metrics import LEVEL, Figures, default_radii, figures, radius_name, setting
-from smoothcert.report.question import warning
-from smoothcert.report.sections import sections
+from smoothcert.report import curve_panel, meaning, render, report, tables
+from smoothcert.report.inputs import Listing, evenly, galleries, listing
+from smoothcert.report.metrics import LEVEL, Figures, Share, default_radii, figures, radius_name, same_inputs
+from smoothcert.report.section import Section, Table
+from smoothcert.report.tables import NORMS, percent, span
 from smoothcert.runs.run import Run
+
+CARDS = 3  # radii among the headline figures
 
 
 @dataclass(frozen=True)
-class Group:
-    """Runs whose radii are of one norm, in one table."""
+class Card:
+    """One headline figure."""
 
-    norm: str  # as it is written
-    figures: list[Figures]
-    columns: list[Column]
+    name: str
+    value: str
+    unit: str
+    note: str  # what the figure is, or what kind of interval follows
+    ends: str = ""  # of the interval: what the sample leaves open
 
 
 @dataclass(frozen=True)
@@ -54,64 +42,53 @@ class PageRun:
     figures: Figures
     conditions: list[str]  # data, noise, alpha, seed: what the figures stand under; those all runs share are not here
     colour: int | None  # of its curve
-    cards: list[headline.Card]
+    cards: list[Card]
     bars: list[tuple[str, int, float, str]]  # outcome, inputs, percent of the bar's length, percent as shown
     listing: Listing
-    log: bool  # a foreign log: no settings, no counts
     command: str | None
-    settings: list[tuple[str, list[tuple[str, str]]]]  # tables of name, value
+    settings: list[tuple[str, list[tuple[str, str]]]]  # tables of name, value; none of a log
 
 
 def page(
-    records: Sequence[Run],
+    runs: Sequence[Run],
     radii: Sequence[float] | None = None,
     title: str = "",
-    ensembles: Sequence[Comparison] = (),
-    notes: Sequence[str] = (),
+    sections: Sequence[Section] | None = None,
 ) -> str:
-    """The page as text; `radii` as in `metrics.figures`, and `notes` on ensembles that are not compared."""
-    radii = default_radii(records) if radii is None else radii
-    spent = economy.economies(records, radii)
-    shared = headline.shared(records)
-    kin = list(_kin(records, radii))
-    own = {id(record): at for group, at in kin for record in group}
-    runs = [_run(record, own[id(record)], shared, records) for record in records]
-    certified = [run.figures for run in runs if run.figures.kind == "certify"]
-    script = fill("page.js.jinja")
-    return fill(
+    """The page as text; `radii` as in `metrics.figures`, `sections` as `report` makes them."""
+    at = default_radii(runs) if radii is None else radii
+    made = report(runs, at) if sections is None else sections
+    groups = list(_by_norm(runs, at))
+    own = {id(run): suited for group, suited in groups for run in group}
+    all_said = [conditions(run) for run in runs]
+    shared = [line for line in all_said[0] if all(line in said for said in all_said)]
+    shown = [_run(run, own[id(run)], shared, runs) for run in runs]
+    certified = [run for run in runs if run.kind == "certify"]
+    script = render.fill("page.js.jinja")
+    return render.fill(
         "page.html.jinja",
-        title=title or _title(runs),
+        title=title or (runs[0].name if len(runs) == 1 else f"{len(runs)} runs side by side"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        runs=runs,
+        runs=shown,
         several=len(runs) > 1,
         shared=shared,
         certified=certified,
-        norms=" or ".join(sorted({plots.NORMS.get(run.norm, run.norm) for run in certified})),
-        says=meaning.says(records),
-        does_not_say=meaning.does_not_say(records),
-        curves=list(_curves(kin)),
-        galleries=galleries(records),
-        groups=[_group([figures(record, at) for record in group]) for group, at in kin],
+        norm=NORMS[certified[0].claim.norm] if certified else "",
+        says=meaning.says(runs),
+        does_not_say=meaning.does_not_say(runs),
+        curves=list(_curves(groups)),
+        galleries=galleries(runs),
+        tables=[(NORMS[group[0].claim.norm], _table(group, suited)) for group, suited in groups],
         level=f"{LEVEL * 100:g} %",
         span=span,
         radius_name=radius_name,
-        percent=tables.percent,
-        decimal=tables.decimal,
-        notes=tables.notes([run.figures for run in runs]),
-        warning=warning([run.question for run in certified]),
-        dotted=any(run.question.radii for run in certified),
-        economies=spent,
-        economy=economy,
-        low=_low(records),
-        histogram=draw_panels.histogram(spent),
-        operating=draw_panels.operating(spent),
-        ensembles=ensemble_plots.panels(ensembles),
-        ensemble_sizes=ensemble_plots.sizes(ensembles),
-        ensemble_words=_ensemble_words,
-        ensemble_notes=notes,
-        most_dots=ensemble_plots.MOST_DOTS,
-        sections=[one if isinstance(one, str) else render.html(one) for one in sections(records, radii)],
+        percent=percent,
+        said=tables.said([run.figures for run in shown]),
+        notes=list(tables.warnings([run.figures for run in shown])),
+        unequal=not same_inputs(runs) or tables.warning([run.claim for run in certified]),
+        dotted=any(run.claim.radii for run in certified),
+        sections=[(one.name, one.title, render.html(one)) for one in made[1:] if not one.empty],
     )
 
 
@@ -120,55 +97,92 @@ def save(text: str, path: Path) -> None:
     write_whole(path, text.encode())
 
 
-def _kin(records: Sequence[Run], radii: Sequence[float]) -> Iterator[tuple[list[Run], Sequence[float]]]:
-    """Records of one norm together, with radii for them: those asked for, or else those that suit the norm."""
-    usual = list(radii) == default_radii(records)
-    for norm in dict.fromkeys(record.norm for record in records):
-        group = [record for record in records if record.norm == norm]
+def cards(run: Figures) -> Iterator[Card]:
+    """What a reader looks for first, each figure with its interval: certified accuracy over radii, then the rest."""
+    exact = f"{LEVEL * 100:g} % exact interval"
+    if run.kind != "certify":
+        name = "Accuracy of the smoothed classifier"
+        yield Card(name, percent(run.accuracy), "%", exact, span(run.accuracy.interval))
+    for radius, share in _headline_radii(run) if run.kind == "certify" else ():
+        name = f"Certified accuracy at radius {radius_name(radius)}"
+        yield Card(name, percent(share), "%", exact, span(share.interval))
+    if run.clean_accuracy is not None:
+        clean = run.clean_accuracy
+        yield Card("Clean accuracy, no noise", percent(clean), "%", exact, span(clean.interval))
+    yield Card("Abstained", percent(run.abstained), "%", exact, span(run.abstained.interval))
+    if run.acr is not None:
+        radii = run.claim.radii
+        note = f"radii above {radius_name(radii[-1])} were not tried" if radii else "read it with the curve"
+        ends = None if radii else run.acr_interval
+        told = (f"{LEVEL * 100:g} % betting interval", span(ends, percent=False)) if ends else (note,)
+        yield Card("Average certified radius", tables.decimal(run.acr), NORMS[run.norm], *told)
+    if run.mean_draws is not None:
+        yield Card("Draws an input", tables.count(run.mean_draws), "", "mean over inputs")
+    if run.seconds is not None:
+        yield Card("Time", tables.duration(run.seconds), "", f"{run.seconds / run.inputs:.2g} s an input")
+
+
+def _headline_radii(run: Figures) -> list[tuple[float, Share]]:
+    """The smallest radius, and others evenly apart, up to the largest at which anything is certified."""
+    known = [(radius, share) for radius, share in run.certified_accuracy.items() if share and run.claim.exact(radius)]
+    least = (run.claim.radii or (0.0,))[0], run.accuracy  # a label that is right is proven as far as that
+    return evenly([pair for pair in known if pair[1].hits], CARDS) or known[:1] or [least]
+
+
+def conditions(run: Run) -> list[str]:
+    """What a reader must know to compare the figures with others."""
+    spec = run.spec
+    if spec is None:
+        return ["read from a log"]
+    exact = run.claim.guarantee == "deterministic"
+    return [
+        f"{spec.data.spec}, {spec.data.split} split",
+        meaning.noise_words(run),
+        "every case counted" if exact else f"α = {spec.alpha:g} an input",
+        f"seed {spec.seed}",
+    ]
+
+
+def _by_norm(runs: Sequence[Run], radii: Sequence[float]) -> Iterator[tuple[list[Run], Sequence[float]]]:
+    """Runs of one norm together, with radii for them: those asked for, or else those that suit the norm."""
+    usual = list(radii) == default_radii(runs)
+    for norm in dict.fromkeys(run.claim.norm for run in runs):
+        group = [run for run in runs if run.claim.norm == norm]
         yield group, default_radii(group) if usual else radii
 
 
-def _curves(kin: Sequence[tuple[list[Run], Sequence[float]]]) -> Iterator[curve_panel.Panel]:
-    for number, (group, radii) in enumerate(kin):
-        if certified := [record for record in group if record.kind == "certify"]:
+def _table(runs: Sequence[Run], radii: Sequence[float]) -> Table:
+    found = [figures(run, radii) for run in runs]
+    return Table("run", tuple(run.name for run in runs), tuple(tables.columns(found)))
+
+
+def _curves(groups: Sequence[tuple[list[Run], Sequence[float]]]) -> Iterator[curve_panel.CurvePanel]:
+    for number, (group, radii) in enumerate(groups):
+        if certified := [run for run in group if run.kind == "certify"]:
             yield curve_panel.panel(number, certified, radii)
 
 
-def _group(found: list[Figures]) -> Group:
-    return Group(plots.NORMS.get(found[0].norm, found[0].norm), found, tables.columns(found))
-
-
-def _title(runs: Sequence[PageRun]) -> str:
-    return runs[0].figures.name if len(runs) == 1 else f"{len(runs)} runs side by side"
-
-
-def _low(records: Sequence[Run]) -> str | None:
-    """The distribution of bounds as SVG, where runs keep them."""
-    figure = plots.low_figure(records)
-    words = "Cumulative distribution over inputs of the lower bound on the probability of the top class."
-    return plots.inline_svg(figure, words, "low") if figure else None
-
-
-def _colour(record: Run, records: Sequence[Run]) -> int | None:
+def _colour(run: Run, runs: Sequence[Run]) -> int | None:
     """Runs of one norm are told apart by colour, in their order, as in their panel of curves."""
-    kin = [id(other) for other in records if (other.kind, other.norm) == ("certify", record.norm)]
-    return kin.index(id(record)) if id(record) in kin else None
+    alike = [id(other) for other in runs if (other.kind, other.claim.norm) == ("certify", run.claim.norm)]
+    return alike.index(id(run)) if id(run) in alike else None
 
 
-def _run(record: Run, radii: Sequence[float], shared: Sequence[str], records: Sequence[Run]) -> PageRun:
-    found = figures(record, radii)
+def _run(run: Run, radii: Sequence[float], shared: Sequence[str], runs: Sequence[Run]) -> PageRun:
+    found = figures(run, radii)
     shares = (("correct", found.accuracy), ("wrong", found.wrong), ("abstained", found.abstained))
-    command = setting(record.settings, "command")
+    settings = {"question": run.spec.tables()} if run.spec else {}
+    settings |= {"means": run.means.tables()} if run.means else {}
+    settings |= {"memory": run.memory._asdict()} if run.memory else {}
     return PageRun(
         figures=found,
-        conditions=[line for line in headline.conditions(record) if line not in shared],
-        colour=_colour(record, records),
-        cards=list(headline.cards(found)),
-        bars=[(name, share.hits, 100.0 * share.value, tables.percent(share)) for name, share in shares],
-        listing=listing(record),
-        log=not record.settings,
-        command=str(command) if command else None,
-        settings=_settings(record.settings),
+        conditions=[line for line in conditions(run) if line not in shared],
+        colour=_colour(run, runs),
+        cards=list(cards(found)),
+        bars=[(name, share.hits, 100.0 * share.value, percent(share)) for name, share in shares],
+        listing=listing(run),
+        command=run.means.command if run.means else None,
+        settings=_settings(settings),
     )
 
 
@@ -181,4 +195,4 @@ def _settings(settings: Mapping[str, Any], title: str = "run") -> list[tuple[str
 
 
 def _shown(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)

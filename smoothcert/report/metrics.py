@@ -1,23 +1,28 @@
 """The figures of merit of a run, each with what its sample of inputs leaves open.
 
-A share of inputs comes with its exact (Clopper–Pearson) interval, the mean radius with a t interval: both speak about
-inputs drawn like these, not about the certificates, whose own risk is α an input. Nothing is rounded here.
+A share of inputs comes with its exact (Clopper–Pearson) interval, the mean radius with a betting interval (Waudby-Smith
+and Ramdas, JRSS B 2023), which holds for any bounded values and any number of them: both speak about inputs drawn like
+these, not about the certificates, whose own risk is α an input. Nothing is rounded here.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import RunError
-from smoothcert.report.question import Asked, asked
-from smoothcert.report.question import part as question_part
-from smoothcert.runs.run import Run
+from smoothcert.runs.run import Claim, Row, Run
+
+if TYPE_CHECKING:
+    from smoothcert.bounds import Floats
 
 LEVEL = 0.95  # of every interval
+MEAN = "betting (Waudby-Smith, Ramdas 2023)"  # the interval of a mean radius
+BOLDEST = 0.75  # of its capital, what a bet may lose: the paper's c
 STEP = 0.25  # between default radii
 MOST_STEPS = 100  # a radius of thousands (another norm, another scale) must not make thousands of columns
 
@@ -55,128 +60,184 @@ class Share:
 class Figures:
     """What a report says about one run. None: not known, or not a figure of this kind of run."""
 
-    name: str
-    kind: str
-    norm: str
-    inputs: int
-    asked: int  # inputs the run was asked for; more than `inputs` while it is unfinished
+    run: Run
     clean_accuracy: Share | None  # of the base classifier without noise
     accuracy: Share  # of the smoothed classifier, abstentions counted as wrong: certified accuracy at radius 0
     abstained: Share
     acr: float | None  # mean of radius·[correct]; never shown without the curve
-    acr_interval: Interval | None
     certified_accuracy: Mapping[float, Share | None]  # by radius; None: larger than any the run was asked for
     mean_draws: float | None
     seconds: float | None
-    question: Asked = field(default_factory=Asked)
+
+    @property
+    def name(self) -> str:
+        return self.run.name
+
+    @property
+    def kind(self) -> str:
+        return self.run.kind
+
+    @property
+    def claim(self) -> Claim:
+        return self.run.claim
+
+    @property
+    def norm(self) -> str:
+        return self.run.claim.norm
+
+    @property
+    def inputs(self) -> int:
+        return len(self.run.rows)
+
+    @property
+    def asked(self) -> int:
+        """Inputs the run was asked for; more than `inputs` while it is unfinished."""
+        return max(self.inputs, self.run.inputs or 0)
 
     @property
     def wrong(self) -> Share:
         return Share(self.inputs - self.accuracy.hits - self.abstained.hits, self.inputs)
 
+    @cached_property
+    def acr_interval(self) -> Interval | None:
+        """None where it is not known how large a radius could have been, as of a log."""
+        top = None if self.acr is None else ceiling(self.run)
+        return None if top is None else mean_interval([reached(row) for row in self.run.rows], top)
 
-def figures(record: Run, radii: Sequence[float] | None = None) -> Figures:
-    """The figures of a record, with certified accuracy at these radii (default: `default_radii`)."""
-    rows = record.rows
+
+def reached(row: Row) -> float:
+    """What an input adds to ACR: its radius, or nothing where it is wrong."""
+    return row.radius if row.correct else 0.0
+
+
+def figures(run: Run, radii: Sequence[float] | None = None) -> Figures:
+    """The figures of a run, with certified accuracy at these radii (default: `default_radii`)."""
+    rows, certified = run.rows, run.kind == "certify"
     if not rows:
-        raise RunError(f"run {record.name} must hold at least one finished input; got none")
-    if question_part(record, "procedure").get("name") == "select":
-        raise RunError(
-            f"run {record.name} must hold classes; it holds selections: see smoothcert aces combine --select"
-        )
-    certified = record.kind == "certify"
-    radii = default_radii([record]) if radii is None else radii
-    gains = [row.radius if row.correct else 0.0 for row in rows]
-    cleans = [row.clean for row in rows if row.clean is not None]
+        raise RunError(f"run {run.name} must hold at least one finished input; got none")
+    if run.spec is not None and run.spec.kind == "select":
+        raise RunError(f"run {run.name} must hold classes; it holds selections: see smoothcert aces combine --select")
+    radii = default_radii([run]) if radii is None else radii
+    shares = {r: certified_accuracy(run, r) if run.claim.tried(r) else None for r in radii}
     hits = sum(row.clean == row.label for row in rows)
-    question = asked(record)
     return Figures(
-        name=record.name,
-        kind=record.kind,
-        norm=record.norm,
-        inputs=len(rows),
-        asked=max(len(rows), record.inputs or 0),
-        clean_accuracy=Share(hits, len(rows)) if len(cleans) == len(rows) else None,
+        run=run,
+        clean_accuracy=None if any(row.clean is None for row in rows) else Share(hits, len(rows)),
         accuracy=Share(sum(row.correct for row in rows), len(rows)),
         abstained=Share(sum(row.predicted == ABSTAIN for row in rows), len(rows)),
-        acr=math.fsum(gains) / len(rows) if certified else None,
-        acr_interval=t_interval(gains) if certified else None,
-        certified_accuracy={r: certified_accuracy(record, r) if question.tried(r) else None for r in radii}
-        if certified
-        else {},
-        mean_draws=_mean(row.draws for row in rows),
+        acr=math.fsum(map(reached, rows)) / len(rows) if certified else None,
+        certified_accuracy=shares if certified else {},
+        mean_draws=None if (draws := _total(row.draws for row in rows)) is None else draws / len(rows),
         seconds=_total(row.seconds for row in rows),
-        question=question,
     )
 
 
-def certified_accuracy(record: Run, radius: float) -> Share:
+def certified_accuracy(run: Run, radius: float) -> Share:
     """Share of inputs whose predicted class is right and proven at least up to this radius."""
-    return Share(sum(row.correct and row.radius >= radius for row in record.rows), len(record.rows))
+    return Share(sum(row.correct and row.radius >= radius for row in run.rows), len(run.rows))
 
 
-def robustness_index(record: Run, gamma: Callable[[float], float]) -> float:
+def robustness_index(run: Run, gamma: Callable[[float], float]) -> float:
     """SWEEN's γ-robustness index: the mean of γ(radius) over inputs, a wrong or abstained one counting 0.
 
     The identity gives ACR, the indicator of r ≥ R certified accuracy at R, a ball's volume the mean certified volume.
     """
-    return math.fsum(gamma(row.radius) for row in record.rows if row.correct) / len(record.rows)
+    return math.fsum(gamma(row.radius) for row in run.rows if row.correct) / len(run.rows)
 
 
-def envelope(records: Iterable[Run], radii: Sequence[float]) -> dict[float, Share]:
-    """The best certified accuracy that any of the records has, radius by radius."""
-    records = list(records)
-    return {r: max((certified_accuracy(record, r) for record in records), key=lambda s: s.value) for r in radii}
+def envelope(runs: Sequence[Run], radii: Sequence[float]) -> dict[float, Share]:
+    """The best certified accuracy that any of the runs has, radius by radius."""
+    return {r: max((certified_accuracy(run, r) for run in runs), key=lambda share: share.value) for r in radii}
 
 
-def lows(record: Run) -> tuple[float, ...] | None:
+def lows(run: Run) -> tuple[float, ...] | None:
     """The lower bounds on P(top class), ascending: their empirical distribution. None where they are not kept.
 
     An abstention that keeps no bound had none above 0. A test of given radii keeps the P they need, not a bound.
     """
-    if asked(record).radii is not None:
+    if run.claim.radii is not None:
         return None
-    kept = [0.0 if row.low is None and row.predicted == ABSTAIN else row.low for row in record.rows]
+    kept = [0.0 if row.low is None and row.predicted == ABSTAIN else row.low for row in run.rows]
     known = sorted(low for low in kept if low is not None)
     return tuple(known) if len(known) == len(kept) and any(known) else None
 
 
-def default_radii(records: Iterable[Run]) -> list[float]:
-    """0, 0.25, … (l0: 0, 1, …) up to the largest radius any record reached, right or wrong, and every radius asked for.
+def default_radii(runs: Iterable[Run]) -> list[float]:
+    """0, 0.25, … (l0: 0, 1, …) up to the largest radius any run reached, right or wrong, and every radius asked for.
 
-    Only the latter where no record looked for its largest radius: the others would repeat them.
+    Only the latter where no run looked for its largest radius: the others would repeat them.
     """
-    records = [record for record in records if record.kind == "certify"]
-    largest = max((row.radius for record in records for row in record.rows), default=0.0)
-    step = STEP if all(record.norm != "l0" for record in records) else 1.0
+    runs = [run for run in runs if run.kind == "certify"]
+    largest = max((row.radius for run in runs for row in run.rows), default=0.0)
+    step = STEP if all(run.claim.norm != "l0" for run in runs) else 1.0
     while largest > step * MOST_STEPS:
         step *= 2.0
-    questions = [asked(record).radii for record in records]
-    wanted = {radius for radii in questions for radius in radii or ()}
-    if questions and None not in questions:
+    asked = [run.claim.radii for run in runs]
+    wanted = {radius for radii in asked for radius in radii or ()}
+    if asked and None not in asked:
         return sorted(wanted)
     return sorted(wanted.union(step * i for i in range(math.floor(largest / step) + 1)))
 
 
-def t_interval(values: Sequence[float]) -> Interval | None:
-    """Student's t interval for a mean of values ≥ 0; needs two of them."""
-    from scipy.special import stdtrit
+def same_inputs(runs: Sequence[Run]) -> bool:
+    """Whether all runs are of the same inputs: the same indices and labels, and the same values where they are told."""
+    rows = {tuple((row.index, row.label) for row in run.rows) for run in runs}
+    values = {run.spec.data_digest for run in runs if run.spec is not None}
+    return len(rows) <= 1 and len(values) <= 1
 
-    n = len(values)
-    if n < 2:
+
+def ceiling(run: Run) -> float | None:
+    """The largest radius that an input of the run could have had; None where the run does not tell.
+
+    Whatever the scheme, if all of N draws fall on one class it may claim P ≥ α^(1/N) and no more: else it would be
+    wrong too often. Levels of inputs' own, memories and logs have no ceiling that is known.
+    """
+    spec, claim = run.spec, run.claim
+    if spec is None or spec.preparation is not None or run.memory is not None:
         return None
-    mean = math.fsum(values) / n
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-    half = float(stdtrit(n - 1, (1.0 + LEVEL) / 2.0)) * deviation / math.sqrt(n)
-    return Interval(max(0.0, mean - half), mean + half)
+    if claim.radii is not None:
+        return claim.radii[-1]
+    import numpy as np
+
+    from smoothcert.bounds import best_lower_bound, radii_between
+
+    draws = (spec.sampling or spec.procedure).cap
+    low = np.array([1.0 if spec.alpha == 0.0 else best_lower_bound(draws, spec.alpha)])
+    top = float(radii_between(low, 1.0 - low, spec.noise, spec.dim, exact=spec.alpha == 0.0)[0])
+    return top if 0.0 < top < math.inf and all(row.radius <= top for row in run.rows) else None
 
 
-def setting(settings: Mapping[str, Any], name: str) -> Any:
-    """The first value of that name in a recipe, in this table before the tables within it; None where there is none."""
-    if name in settings:
-        return settings[name]
-    inner = (setting(table, name) for table in settings.values() if isinstance(table, Mapping))
-    return next((value for value in inner if value is not None), None)
+def mean_interval(values: Sequence[float], top: float) -> Interval:
+    """For the mean of values in [0, top]: hedged betting (Waudby-Smith, Ramdas, JRSS B 2023), valid for every number.
+
+    Under a mean m nobody gets rich by betting on values above it, or below it: an m is left out if one of the two bets,
+    each with half of the capital, has multiplied it by 1/(1 − LEVEL).
+    """
+    import numpy as np
+
+    scaled = np.minimum(np.asarray(values, dtype=np.float64) / top, 1.0)
+    return Interval(top * _lower_mean(scaled), top * (1.0 - _lower_mean(1.0 - scaled)))
+
+
+def _lower_mean(values: Floats) -> float:
+    """The largest m in [0, 1] that betting on larger values leaves out; the capital falls with m, so it is bisected."""
+    import numpy as np
+
+    n, rich = len(values), math.log(2.0 / (1.0 - LEVEL))
+    seen = np.arange(2, n + 2)
+    centre = (0.5 + np.cumsum(values)) / seen
+    spread = (0.25 + np.cumsum((values - centre) ** 2)) / seen
+    # Each bet is set by the values before it.
+    stakes = np.sqrt(2.0 * rich / (n * np.concatenate([[0.25], spread[:-1]])))
+
+    def left_out(m: float) -> bool:
+        return bool(np.log1p(np.minimum(stakes, BOLDEST / m) * (values - m)).sum() >= rich)
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if left_out(middle) else (low, middle)
+    return low
 
 
 def radius_name(radius: float) -> str:
@@ -189,7 +250,8 @@ def as_json(figure: Figures) -> dict[str, Any]:
     shares = {"clean_accuracy": figure.clean_accuracy, "accuracy": figure.accuracy, "abstained": figure.abstained}
     by_radius = {radius_name(r): share for r, share in figure.certified_accuracy.items()}
     intervals: dict[str, Any] = {name: list(share.interval) if share else None for name, share in shares.items()}
-    radii = None if figure.question.radii is None else list(figure.question.radii)
+    claim = figure.claim
+    radii = None if claim.radii is None else list(claim.radii)
     intervals["acr"] = list(figure.acr_interval) if figure.acr_interval else None
     intervals["certified_accuracy"] = {name: list(s.interval) if s else None for name, s in by_radius.items()}
     return {
@@ -198,22 +260,16 @@ def as_json(figure: Figures) -> dict[str, Any]:
         "norm": figure.norm,
         "inputs": figure.inputs,
         "asked": figure.asked,
-        "question": {"radii": radii, "against": figure.question.against, "words": list(figure.question.words)},
+        "question": {"radii": radii, "against": claim.test_class, "words": list(claim.words)},
         **{name: share.value if share else None for name, share in shares.items()},
-        "acr": figure.acr,
         "certified_accuracy": {name: share.value if share else None for name, share in by_radius.items()},
+        "acr": figure.acr,
         "mean_draws": figure.mean_draws,
         "seconds": figure.seconds,
-        "intervals": {"level": LEVEL, "shares": "Clopper–Pearson", "mean": "t", **intervals},
+        "intervals": {"level": LEVEL, "shares": "Clopper–Pearson", "mean": MEAN, **intervals},
     }
 
 
 def _total(values: Iterable[float | None]) -> float | None:
     known = list(values)
     return None if any(value is None for value in known) else math.fsum(v for v in known if v is not None)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    total = _total(known)
-    return None if total is None else total / len(known)

@@ -24,7 +24,7 @@ from smoothcert.errors import RunError
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.report import metrics, tables
 from smoothcert.report.aces import TENTHS, by_threshold
-from smoothcert.report.ensemble import Comparison
+from smoothcert.report.ensembles import Comparison
 from smoothcert.report.metrics import Share, figures
 from smoothcert.report.section import Column, Table, plain
 from smoothcert.report.tables import UNKNOWN, count, decimal, percent, rounded

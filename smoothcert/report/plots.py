@@ -1,6 +1,6 @@
 """Certified-accuracy curves, drawn exactly: a step at every certified radius, none in between.
 
-Figures are made by matplotlib's objects, without pyplot and its global state; the same records give the same bytes.
+Figures are made by matplotlib's objects, without pyplot and its global state; the same runs give the same bytes.
 Colours are those of Okabe and Ito, told apart by colour-blind readers; when they run out, dashes begin.
 """
 
@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
 from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
-from smoothcert.report.question import asked
+from smoothcert.report.tables import NORMS
 from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
@@ -38,38 +38,33 @@ STYLE: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "an unstated norm"}
 
 
-def curve_figure(records: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) -> Figure:
-    """Certified accuracy against radius for every certify record, with its pointwise exact band where there is room."""
-    records = [record for record in records if record.kind == "certify"]
-    if not records:
+def curve_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) -> Figure:
+    """Certified accuracy against radius for every certify run, with its pointwise exact band where there is room."""
+    runs = [run for run in runs if run.kind == "certify"]
+    if not runs:
         raise RunError("a curve must be drawn from at least one certify run; got predict runs only")
-    norms = " or ".join(sorted({NORMS.get(record.norm, record.norm) for record in records}))
-    reached = [row.radius for record in records for row in record.rows if row.correct]
-    top = max([*reached, *(radius for record in records for radius in asked(record).radii or ())], default=0.0) or 1.0
+    norms = " or ".join(sorted({NORMS[run.claim.norm] for run in runs}))
+    reached = [row.radius for run in runs for row in run.rows if row.correct]
+    top = max([*reached, *(radius for run in runs for radius in run.claim.radii or ())], default=0.0) or 1.0
     figure, axes = canvas(size, f"{norms} radius (inputs in [0, 1])", "certified accuracy")
-    for i, record in enumerate(records):
-        _curve(axes, record, i, band=len(records) <= BANDS, end=top * 1.04)
+    for i, run in enumerate(runs):
+        _curve(axes, run, i, band=len(runs) <= BANDS, end=top * 1.04)
     axes.set_xlim(0.0, top * 1.04)
     axes.set_ylim(0.0, 1.0)
-    if len(records) > 1:
+    if len(runs) > 1:
         _legend(axes, "upper right")
     return figure
 
 
-def low_figure(records: Sequence[Run], size: tuple[float, float] = (6.4, 3.0)) -> Figure | None:
-    """Share of inputs whose bound on P(top class) is at most p; None when no record keeps its bounds."""
-    kept = [(i, record, lows(record)) for i, record in enumerate(records)]
-    kept = [item for item in kept if item[2]]
-    if not kept:
-        return None
+def low_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 3.0)) -> Figure:
+    """Share of inputs whose bound on P(top class) is at most p, for every run that keeps its bounds."""
+    kept = [(i, run, bounds) for i, run in enumerate(runs) if (bounds := lows(run))]
     figure, axes = canvas(size, "lower bound p on the probability of the top class", "share of inputs ≤ p")
-    for i, record, bounds in kept:
-        x = [0.0, *(bounds or ()), 1.0]
-        y = [0.0, *((k + 1) / len(bounds or ()) for k in range(len(bounds or ()))), 1.0]
-        axes.step(x, y, where="post", label=_label(record), **_line(i))
+    for i, run, bounds in kept:
+        x, y = [0.0, *bounds, 1.0], [0.0, *((k + 1) / len(bounds) for k in range(len(bounds))), 1.0]
+        axes.step(x, y, where="post", label=_label(run), **_line(i))
     axes.axvline(0.5, color=INK, alpha=0.45, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(0.0, 1.0)
@@ -78,18 +73,18 @@ def low_figure(records: Sequence[Run], size: tuple[float, float] = (6.4, 3.0)) -
     return figure
 
 
-def steps(record: Run) -> tuple[list[float], list[Share]]:
+def steps(run: Run) -> tuple[list[float], list[Share]]:
     """The curve's corners: the share that holds up to and including each radius, from 0 to the largest, then none.
 
     Where radii were asked for, the curve has its corners there and ends with the last: larger ones were not tried.
     Certified accuracy at r counts radii ≥ r, so each value holds on the interval that *ends* at its radius.
     """
-    wanted = asked(record).radii
+    wanted = run.claim.radii
     if wanted is not None:
-        shares = [certified_accuracy(record, radius) for radius in wanted]
+        shares = [certified_accuracy(run, radius) for radius in wanted]
         return [0.0, *wanted], [shares[0], *shares]
-    radii = sorted(row.radius for row in record.rows if row.correct)
-    n, x, y = len(record.rows), [0.0], [Share(len(radii), len(record.rows))]
+    radii = sorted(row.radius for row in run.rows if row.correct)
+    n, x, y = len(run.rows), [0.0], [Share(len(radii), len(run.rows))]
     for i, radius in enumerate(radii):
         x.append(radius)
         y.append(Share(len(radii) - i, n))
@@ -156,11 +151,11 @@ def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axe
     return figure, axes
 
 
-def _curve(axes: Axes, record: Run, number: int, band: bool, end: float) -> None:
-    x, shares = steps(record)
+def _curve(axes: Axes, run: Run, number: int, band: bool, end: float) -> None:
+    x, shares = steps(run)
     y = [share.value for share in shares]
-    axes.step(x, y, where="pre", label=_label(record), **_line(number))
-    wanted = asked(record).radii
+    axes.step(x, y, where="pre", label=_label(run), **_line(number))
+    wanted = run.claim.radii
     if wanted is not None:
         # Hollow and of several shapes, so that runs that prove the same do not hide each other.
         shape = MARKERS[number % len(MARKERS)]
@@ -183,9 +178,9 @@ def _line(number: int) -> dict[str, Any]:
     return {"color": PALETTE[number % len(PALETTE)], "linewidth": 1.9, "linestyle": dash, "solid_joinstyle": "miter"}
 
 
-def _label(record: Run) -> str:
+def _label(run: Run) -> str:
     # matplotlib hides labels that begin with an underscore.
-    return f" {record.name}" if record.name.startswith("_") else record.name
+    return f" {run.name}" if run.name.startswith("_") else run.name
 
 
 def _legend(axes: Axes, place: Literal["upper right", "upper left"]) -> None:

@@ -27,7 +27,7 @@ LEAST = 16  # characters of a row's name that a terminal shows, however wide the
 
 
 def text(shown: Section | Table, width: int = 100) -> RenderableType:
-    """For a terminal: columns under no title first, then each title's, in as many blocks as the width needs."""
+    """For a terminal: the columns under each title together, in as many blocks as the width needs."""
     from rich.console import Group
     from rich.text import Text
 
@@ -35,7 +35,8 @@ def text(shown: Section | Table, width: int = 100) -> RenderableType:
         return Group(*_table_text(shown, width))
     if shown.brief is not None or shown.empty:
         return Group(*map(Text, shown.brief or ()))
-    parts: list[RenderableType] = [Text(shown.title, style="italic")] if shown.title else []
+    own = shown.tables or shown.notes
+    parts: list[RenderableType] = [Text(shown.title, style="italic")] if shown.title and own else []
     for table in shown.tables:
         parts += _table_text(table, width)
     return Group(*parts, *map(Text, shown.notes), *(text(part, width) for part in shown.parts))
@@ -157,7 +158,7 @@ def spans(table: Table) -> list[tuple[str, list[Column]]]:
 def _table_text(table: Table, width: int) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    for title in ["", *table.titles]:
+    for title in dict.fromkeys(column.over for column in table.columns):
         for block in _blocks(table, [column for column in table.columns if column.over == title], width):
             if title:
                 yield Text(title, style="italic")

@@ -1,78 +1,125 @@
-"""Runs side by side: as text, Markdown, LaTeX. A row is a run, a column a figure or a radius, or the other way round.
+"""Runs side by side, and numbers as a report writes them.
 
-Shares are percentages. Rounding happens here and downwards. ACR stands only beside the radii it averages over. What a
-reader must know of a run's question stands below the table; figures of different questions are not ranked.
+A row is a run, a column a radius or a figure. Certified accuracy over radii comes first and ACR after it, because a
+classifier that is mostly wrong can have a large one (Sun et al., ICML 2025). Shares are percentages. Rounding happens
+here and downwards. What a reader must know of a run stands below the table. Figures are ranked only where they answer
+the same question on the same inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING
 
-from smoothcert.report import _layout, question
-from smoothcert.report._layout import Column, Table, one_line
-from smoothcert.report.metrics import Figures, Interval, Share, radius_name
+from smoothcert.contracts import ABSTAIN
+from smoothcert.report.metrics import Figures, Interval, Share, radius_name, same_inputs
+from smoothcert.report.render import one_line
+from smoothcert.report.section import Column, Table
 from smoothcert.runs.exchange import rounded_down
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from smoothcert.runs.run import Claim, Row, Run
 
 UNKNOWN = "–"
+NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "an unstated norm"}
+CLASSES = {
+    "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    "fashion_mnist": (
+        "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
+    ),
+}  # fmt: skip
+OTHER_QUESTIONS = (
+    "These runs answer different questions (radii asked for, or the class that was tested): their ACR do not compare."
+)
+OTHER_INPUTS = "These runs are not of the same inputs: their figures do not compare, and none is marked as the best."
 
 
 def columns(runs: Sequence[Figures]) -> list[Column]:
-    """The columns that say something about at least one of the runs, the radii last."""
-    made = [_column("inputs", runs, _inputs)]
+    """The columns that say something about at least one of the runs: certified accuracy over radii, then the rest."""
+    same = same_inputs([run.run for run in runs])
+    radii = sorted({radius for run in runs for radius in run.certified_accuracy})
+    made = [_at(radius, runs, same) for radius in radii]
+    if any(run.acr is not None for run in runs):
+        ranked = same and not warning([run.claim for run in runs if run.kind == "certify"])
+        made.append(_column("ACR", runs, lambda run: decimal(run.acr), (lambda run: run.acr) if ranked else None))
     if any(run.clean_accuracy for run in runs):
-        made.append(_column("clean %", runs, lambda run: percent(run.clean_accuracy), lambda run: run.clean_accuracy))
+        made.append(_column("clean %", runs, lambda run: percent(_clean(run)), _clean if same else None))
     if any(run.kind == "predict" for run in runs):
-        made.append(_column("accuracy %", runs, lambda run: percent(run.accuracy), lambda run: run.accuracy))
+        made.append(_column("accuracy %", runs, lambda run: percent(run.accuracy), _accuracy if same else None))
     made.append(_column("abstained %", runs, lambda run: percent(run.abstained)))
+    made.append(_column("inputs", runs, _inputs))
     if any(run.mean_draws is not None for run in runs):
         made.append(_column("draws", runs, lambda run: count(run.mean_draws)))
     if any(run.seconds is not None for run in runs):
         made.append(_column("time", runs, lambda run: duration(run.seconds)))
-    if any(run.acr is not None for run in runs):
-        merit = None if _warning(runs) else _acr
-        made.append(_column("ACR", runs, lambda run: decimal(run.acr), merit))
-    radii = sorted({radius for run in runs for radius in run.certified_accuracy})
-    return made + [_at(radius, runs) for radius in radii]
+    return made
 
 
 def table(runs: Sequence[Figures]) -> Table:
     """All of the columns, with what a reader must know below them."""
-    title = _curve_title(runs)
-    shown = [column if column.radius is None else replace(column, over=title) for column in columns(runs)]
-    return Table("run", tuple(run.name for run in runs), tuple(shown), tuple(notes(runs)))
+    return Table("run", tuple(run.name for run in runs), tuple(columns(runs)), tuple(notes(runs)))
 
 
-def text(runs: Sequence[Figures], width: int = 100) -> RenderableType:
-    """Tables for a terminal: the figures, then certified accuracy in as many blocks of radii as the width needs."""
-    return _layout.text(table(runs), width)
+def notes(runs: Sequence[Figures]) -> Iterator[str]:
+    """What a reader must know of the runs, and whether they compare."""
+    yield from (f"{names}: {line}" for names, line in said(runs))
+    yield from warnings(runs)
 
 
-def text_table(runs: Sequence[Figures], width: int = 100) -> str:
-    """The same as plain text."""
-    return _layout.text_of(table(runs), width)
+def said(runs: Sequence[Figures]) -> list[tuple[str, str]]:
+    """What is to be known of runs, each line once, with the names of the runs it is about."""
+    lines: dict[str, list[str]] = {}
+    for run in runs:
+        for line in said_of(run.run):
+            lines.setdefault(line, []).append(one_line(run.name))
+    return [(", ".join(names), line) for line, names in lines.items()]
 
 
-def markdown(runs: Sequence[Figures]) -> str:
-    """A GitHub-flavoured table; the best of each column in bold."""
-    return _layout.markdown(table(runs))
+def warnings(runs: Sequence[Figures]) -> Iterator[str]:
+    """Which figures of these runs do not compare, or mislead where they do."""
+    if warned := warning([run.claim for run in runs if run.kind == "certify"]):
+        yield warned
+    if not same_inputs([run.run for run in runs]):
+        yield OTHER_INPUTS
+    else:
+        yield from _misleading(runs)
 
 
-def latex(runs: Sequence[Figures]) -> str:
-    """A booktabs tabular; the best of each column in bold."""
-    return _layout.latex(table(runs))
+def said_of(run: Run) -> list[str]:
+    """What a reader has to know of one run before its figures; nothing where all is usual."""
+    said = list(run.claim.words)
+    if run.kind == "certify" and run.claim.norm == "unstated":
+        said.append("the log does not state the norm of its radii; --norm does")
+    if run.spec is not None and run.spec.model_covers == "source":
+        said.append("only the source of its model was hashed: weights outside the source may have changed since")
+    return said
 
 
-def notes(runs: Sequence[Figures]) -> list[str]:
-    """What was asked of each run that was not asked the usual question, and whether they compare."""
-    said = [f"{one_line(run.name)}: {line}" for run in runs for line in run.question.words]
-    warned = _warning(runs)
-    return [*said, *([warned] if warned else [])]
+def warning(claims: Sequence[Claim]) -> str | None:
+    """One line, if the questions of certify runs side by side are not the same."""
+    return OTHER_QUESTIONS if len({claim.comparable for claim in claims}) > 1 else None
+
+
+def class_names(run: Run) -> tuple[str, ...]:
+    """The names of a run's classes by their number, of well-known data sets; none where they are not known."""
+    return () if run.spec is None else CLASSES.get(run.spec.data.spec, ())
+
+
+def class_name(run: Run, label: int) -> str:
+    """One class as it is shown: its name or its number; an abstention names none."""
+    names = class_names(run)
+    return "none" if label == ABSTAIN else names[label] if 0 <= label < len(names) else str(label)
+
+
+def outcome(row: Row) -> str:
+    """Right, wrong or no answer, in the words of a page."""
+    return "abstained" if row.predicted == ABSTAIN else "correct" if row.correct else "wrong"
+
+
+def radius_words(run: Run, row: Row) -> str:
+    """Rounded down; a number of coordinates is whole. An abstention and a prediction have none."""
+    if row.predicted == ABSTAIN or run.kind == "predict":
+        return UNKNOWN
+    return radius_name(row.radius) if run.claim.norm == "l0" else decimal(row.radius)
 
 
 def percent(share: Share | None) -> str:
@@ -121,12 +168,23 @@ def rounded(value: float, way: str = ROUND_FLOOR, shift: int = 0, decimals: int 
     return str(found if found else abs(found)).replace("-", "−")
 
 
+def span(interval: Interval | None, percent: bool = True) -> str:
+    """An interval: its low end rounded down, its high end up."""
+    if interval is None:
+        return "unknown"
+    low, high = rounded_down(interval.low, 3), rounded_down(-interval.high, 3).lstrip("-")
+    if percent:
+        low, high = (str((Decimal(end) * 100).quantize(Decimal("0.1"))) for end in (low, high))
+    return f"{low} – {high}"
+
+
 def _column(
     head: str,
     runs: Sequence[Figures],
     cell: Callable[[Figures], str],
     merit: Callable[[Figures], Share | float | None] | None = None,
     radius: float | None = None,
+    over: str = "",
 ) -> Column:
     """A column; with a merit that several runs of one norm have, the highest ones above zero are marked."""
     merits = [merit(run) if merit else None for run in runs]
@@ -134,31 +192,47 @@ def _column(
     known = [value for value in values if value is not None]
     norms = {run.norm for run, value in zip(runs, values, strict=True) if value is not None}
     best = tuple(len(norms) == 1 < len(known) and value == max(known) > 0.0 for value in values)
-    return Column(head, tuple(cell(run) for run in runs), best, radius)
+    return Column(head, tuple(cell(run) for run in runs), best, radius, over)
 
 
-def _at(radius: float, runs: Sequence[Figures]) -> Column:
+def _at(radius: float, runs: Sequence[Figures], same: bool) -> Column:
     def share(run: Figures) -> Share | None:
         return run.certified_accuracy.get(radius)
 
-    # A run that was asked for a larger radius only proves no more than that here; true labels are another question.
-    certified = [run.question for run in runs if run.kind == "certify"]
-    ranked = all(q.exact(radius) for q in certified) and len({q.against == "labels" for q in certified}) == 1
-    return _column(radius_name(radius), runs, lambda run: percent(share(run)), share if ranked else None, radius)
+    # A run that was asked for a larger radius only proves no more than that here; true labels are another question,
+    # and a radius without a guarantee is none.
+    claims = [run.claim for run in runs if run.kind == "certify"]
+    alike = len({(claim.test_class == "labels", claim.guarantee == "none") for claim in claims}) == 1
+    merit = share if same and alike and all(claim.exact(radius) for claim in claims) else None
+    norms = " or ".join(sorted({claim.norm for claim in claims})).replace("unstated", "unstated norm")
+    over = f"certified accuracy (%) at radius, {norms}, inputs in [0,1]"
+    return _column(radius_name(radius), runs, lambda run: percent(share(run)), merit, radius, over)
 
 
-def _acr(run: Figures) -> float | None:
-    return run.acr
+def _misleading(runs: Sequence[Figures]) -> Iterator[str]:
+    """Where ACR and certified accuracy at 0 rank runs of one question the other way round."""
+    for one in runs:
+        passed = [
+            one_line(other.name)
+            for other in runs
+            if (one.acr or 0.0) > (math.inf if other.acr is None else other.acr)
+            and one.accuracy.hits < other.accuracy.hits
+            and warning([one.claim, other.claim]) is None
+        ]
+        if passed:
+            yield (
+                f"{one_line(one.name)} has a larger ACR than {', '.join(passed)} but a smaller certified accuracy at "
+                "radius 0: a few large radii raise ACR; compare certified accuracy at the radii that matter"
+            )
 
 
-def _warning(runs: Sequence[Figures]) -> str | None:
-    return question.warning([run.question for run in runs if run.kind == "certify"])
+def _clean(run: Figures) -> Share | None:
+    return run.clean_accuracy
+
+
+def _accuracy(run: Figures) -> Share:
+    return run.accuracy
 
 
 def _inputs(run: Figures) -> str:
     return f"{run.inputs} of {run.asked}" if run.inputs < run.asked else f"{run.inputs}"
-
-
-def _curve_title(runs: Sequence[Figures]) -> str:
-    norms = sorted({run.norm for run in runs if run.kind == "certify"})
-    return f"certified accuracy (%) at radius, {' or '.join(norms)}, inputs in [0,1]"

@@ -14,10 +14,11 @@ import numpy as np
 
 from smoothcert.contracts import Answer
 from smoothcert.data import load
-from smoothcert.report._family import Family
-from smoothcert.report.ensemble import compare
+from smoothcert.report import report
+from smoothcert.report.families import Family, Found
 from smoothcert.report.html import page, save
-from smoothcert.runs.run import Record, Row
+from smoothcert.runs.run import Claim, Row, Run, claim_of
+from smoothcert.spec import Means, Spec
 
 MANY = 10_000
 DRAWS = 1000
@@ -32,7 +33,7 @@ def pictures(folder: Path, number: int) -> Path:
     return path
 
 
-def record(name: str, data: Path, seed: int, **changes: Any) -> Record:
+def record(name: str, data: Path, seed: int, **changes: Any) -> Run:
     """A run on these pictures whose answers are drawn, not computed: one in ten wrong, one in ten abstained."""
     inputs, random = load(str(data)), np.random.default_rng(seed)
     rows = []
@@ -45,33 +46,39 @@ def record(name: str, data: Path, seed: int, **changes: Any) -> Record:
         answers = (Answer("guess", 10, ((10, *[0] * 9),)), Answer("test", DRAWS, (tuple(votes),)))
         rows.append(Row(index, label, predicted, radius, DRAWS + 10, 0.01, label, hits / DRAWS - 0.03, answers))
     question = {
-        "model": "made-up", "model_digest": "ab" * 32, "data": str(data), "split": "test", "skip": 1, "max": -1,
+        "model": "made-up", "model_digest": "ab" * 32, "model_covers": "weights", "shape": [1, 8, 8],
+        "data": str(data), "split": "test", "skip": 1, "max": -1,
         "data_digest": inputs.digest, "inputs": len(rows), "seed": seed,
         "noise": {"name": "gaussian", "sigma": 0.25}, "procedure": {"name": "certify", "n0": 10, "against": "guess"},
         "sampling": {"name": "fixed", "n": DRAWS, "alpha": 0.001}, **changes,
     }  # fmt: skip
-    means = {"command": f"smoothcert certify made-up --data {data.name} --sigma 0.25 --out {name}", "batch": 64}
-    return Record(name, "certify", tuple(rows), {"question": question, "means": means}, len(rows))
+    spec = Spec.parse(question)
+    return Run(
+        name=name, kind="certify", rows=tuple(rows), inputs=len(rows), claim=claim_of(spec, None, False), spec=spec,
+        means=Means(64, "torch", f"smoothcert certify made-up --data {data.name} --sigma 0.25 --out {name}"),
+    )  # fmt: skip
 
 
-def whole(run: Record) -> Record:
+def whole(run: Run) -> Run:
     """Its radii as numbers of coordinates."""
-    return replace(run, rows=tuple(replace(row, radius=float(int(9 * row.radius))) for row in run.rows), norm="l0")
+    return replace(run, rows=tuple(replace(row, radius=float(int(9 * row.radius))) for row in run.rows))
 
 
 def pages(folder: Path) -> dict[str, str]:
     """Name → page: every kind of run that the report has words or parts for."""
     few, many = pictures(folder, 120), pictures(folder, MANY)
     runs = [record(name, few, seed) for seed, name in enumerate(("first", "second", "third"))]
-    counted = {"noise": {"name": "splitting", "lam": 0.4, "grid": 255}, "sampling": {"name": "exhaustive"}}
+    counted = {"noise": {"name": "splitting", "lam": 0.4, "grid": 255}, "sampling": {"name": "exhaustive"},
+               "procedure": {"name": "certify", "n0": 10, "against": "leader"}}  # fmt: skip
     kept = {"noise": {"name": "discrete", "keep": 0.8, "values": 2}}
-    log = Record("a log", "certify", tuple(replace(row, answers=(), low=None) for row in runs[0].rows))
+    rows = tuple(replace(row, answers=(), low=None) for row in runs[0].rows)
+    log = Run(name="a log", kind="certify", rows=rows, claim=Claim("l2", "unstated", "unstated"))
     family = Family(runs[0], tuple(runs[1:]), 2, "soft vote")
     return {
         "many": page([record("many", many, 7)]),
-        "several": page(runs, ensembles=compare([family], [0.0, 0.25, 0.5])),
+        "several": page(runs, sections=report(runs, found=Found([family], []))),
         "norms": page([
-            replace(record("counted", few, 3, **counted), norm="l1"),
+            record("counted", few, 3, **counted),
             whole(record("coordinates", few, 4, **kept)),
             record("whole numbers", few, 5, noise={"name": "gaussian_grid", "sigma": 0.5}),
         ]),

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_runs import log_of
 
 from smoothcert.report.curve_panel import MOST, curve, panel, places, upper
 from smoothcert.report.metrics import certified_accuracy, default_radii, envelope
 from smoothcert.report.tables import percent
-from smoothcert.runs.run import Record, Row
+from smoothcert.runs.run import Row, Run
 
 
-def record(name: str, seed: int, number: int = 60) -> Record:
+def record(name: str, seed: int, number: int = 60) -> Run:
     random = np.random.default_rng(seed)
     fates = random.integers(0, 4, number).tolist()
     rows = tuple(
         Row(i, 1, (-1, 0, 1, 1)[fate], 0.0 if fate == 0 else float(random.random())) for i, fate in enumerate(fates)
     )
-    return Record(name, "certify", rows)
+    return log_of(rows, name)
 
 
 ONE, OTHER = record("one", 1), record("other", 2)
@@ -62,7 +63,7 @@ def test_the_envelope_is_drawn_where_runs_compare() -> None:
     assert not panel(0, [ONE], [0.0]).envelope
     both = panel(2, [ONE, OTHER], [0.0])
     assert both.envelope and 'id="curve-2-envelope"' in both.picture and 'id="curve-2-plot"' in both.picture
-    asked = replace(OTHER, settings={"question": {"sampling": {"radii": [0.25, 0.5]}}})
+    asked = replace(OTHER, claim=replace(OTHER.claim, radii=(0.25, 0.5)))
     made = panel(0, [ONE, asked], [0.0])
     assert not made.envelope and made.dotted
     beyond = [i for i, radius in enumerate(readings(made)["radii"]) if radius > 0.5]

@@ -6,25 +6,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from made_runs import log_of, run_of
 
 from smoothcert.report import draw_plots, plots
-from smoothcert.report.draws import Spread, saving, spread
-from smoothcert.report.economy import factor
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.sections.draws import factor
+from smoothcert.report.spending import Spread, saving, spread
+from smoothcert.runs.run import Row, Run
 
 
-def record(name: str, sampling: dict[str, Any], draws: list[int], seconds: float | None = 1.0, **other: Any) -> Record:
-    question = {
-        "model_digest": "m", "data_digest": "d", "noise": {"name": "gaussian", "sigma": 0.25},
-        "sampling": sampling, "procedure": {"name": "certify", "n0": 50, "against": "guess"}, **other,
-    }  # fmt: skip
-    rows = tuple(Row(i, 1, 1, 0.5, drawn, seconds) for i, drawn in enumerate(draws))
-    return Record(name, "certify", rows, {"question": question})
+def record(name: str, sampling: dict[str, Any], draws: list[int], seconds: float | None = 1.0, **other: Any) -> Run:
+    rows = [Row(i, 1, 1, 0.5, drawn, seconds) for i, drawn in enumerate(draws)]
+    procedure = {"name": "certify", "n0": 50, "against": "guess"}
+    return run_of(rows, name, **{"sampling": sampling, "procedure": procedure, **other})
 
 
-SPENDING = {"name": "spending", "radii": [0.5]}
+SPENDING = {"name": "spending", "radii": [0.5], "alpha": 0.05, "beta": 0.05, "cap": 3_000, "spacing": 100}
 FEW = record("few", SPENDING, [100, 300, 100, 500], 2.0)
-FIXED = record("fixed", {"name": "fixed", "n": 9_950}, [10_000] * 5, 30.0)
+N = {"name": "fixed", "n": 9_950, "alpha": 0.001}
+FIXED = record("fixed", N, [10_000] * 5, 30.0)
 
 
 def test_the_spread_of_draws() -> None:
@@ -37,7 +36,7 @@ def test_the_spread_of_draws() -> None:
 
 def test_draws_that_a_log_does_not_tell_are_not_made_up() -> None:
     assert spread(replace(FEW, rows=(*FEW.rows, Row(9, 1, 1, 0.5)))) is None
-    log = Record("log", "certify", tuple(Row(i, 1, 1, 0.5) for i in range(3)))
+    log = log_of([Row(i, 1, 1, 0.5) for i in range(3)])
     assert spread(log) is None and saving(log, [log, FIXED]) is None
 
 
@@ -60,15 +59,14 @@ def test_with_a_fixed_run_the_factors_are_of_the_inputs_both_have() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        {"model_digest": "another"},
+        {"model_digest": "b" * 64},
         {"noise": {"name": "gaussian", "sigma": 0.5}},
-        {"data_digest": "another", "data": "elsewhere"},
-        {"sampling": {"name": "runner_up", "n": 9_950}},
+        {"data_digest": "e" * 64, "data": "elsewhere.npz"},
+        {"sampling": {"name": "runner_up", "n": 9_950, "alpha": 0.001}},
     ],
 )
 def test_a_run_of_something_else_is_no_comparison(other: dict[str, Any]) -> None:
-    changed = {**FIXED.settings["question"], **other}
-    found = saving(FEW, [FEW, replace(FIXED, settings={"question": changed})])
+    found = saving(FEW, [FEW, record("fixed", **{"sampling": N, "draws": [10_000] * 5, "seconds": 30.0, **other})])
     assert found is not None and found.against is None
 
 
@@ -79,7 +77,7 @@ def test_labels_that_differ_are_other_inputs() -> None:
 
 def test_a_number_of_draws_that_was_given_saves_nothing() -> None:
     assert saving(FIXED, [FIXED]) is None
-    assert saving(record("r", {"name": "runner_up"}, [5, 5]), [FIXED]) is None
+    assert saving(record("r", {"name": "runner_up", "n": 50, "alpha": 0.001}, [50, 50]), [FIXED]) is None
 
 
 def test_factors_round_down() -> None:

@@ -100,7 +100,7 @@ def test_the_page_has_each_section_where_runs_have_it(runs: Path) -> None:
     assert heads("fixed") == []
     assert heads("pilot", "fixed") == ["draws"]
     assert heads("staged") == ["draws", "courses", "operating"]
-    assert heads("runner") == ["gain-1"]
+    assert heads("runner") == ["draws", "gain-1"]
     assert heads("fixed", "curve", "leader", "runner") == ["draws", "courses", "operating", "gain-1"]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_run
+from made_runs import log_of, run_of
 from scipy.stats import binom
 from test_page import Shape
 
@@ -19,30 +20,35 @@ from smoothcert.cli.main import run
 from smoothcert.contracts import Answer
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
-from smoothcert.report import _ensemble_words, ensemble_plots, plots, tables
-from smoothcert.report._ensemble_json import as_json
-from smoothcert.report._family import Family, difference
-from smoothcert.report._more_draws import expected_radius, reaching, with_draws
-from smoothcert.report.ensemble import Comparison, compare
+from smoothcert.report import plots, render, tables
+from smoothcert.report.ensembles import Comparison, compare, expected_radius, reaching, with_draws
+from smoothcert.report.families import Family, Found, difference
 from smoothcert.report.html import page
 from smoothcert.report.metrics import Share, envelope, figures
 from smoothcert.report.paired import Estimate, resampled
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.section import Section
+from smoothcert.report.sections import ensembles
+from smoothcert.runs.run import Row, Run
 from smoothcert.sampling.fixed import Fixed
 
 RADII = [0.0, 0.25, 0.5]
 
 
-def record(name: str, reached: Sequence[float], **means: object) -> Record:
+def record(name: str, reached: Sequence[float], means: dict[str, object] | None = None, **changes: object) -> Run:
     """A run whose inputs have these radii; −1 stands for a wrong label certified with radius 1."""
     rows = tuple(Row(i, 0, 1, 1.0, 100, 2.0) if r < 0 else Row(i, 0, 0, r, 100, 2.0) for i, r in enumerate(reached))
-    question = {"data_digest": "d", "noise": {"name": "gaussian", "sigma": 0.25}, "procedure": {"name": "certify"}}
-    return Record(name, "certify", rows, {"question": question, "means": means}, len(rows))
+    return run_of(rows, name, means=means, **changes)
 
 
-def family(*members: Sequence[float], ours: Sequence[float], **known: object) -> Family:
-    runs = tuple(record(f"m{i}", reached) for i, reached in enumerate(members))
-    return Family(record("ens", ours), runs, len(members), **known)
+def family(*members: Sequence[float], ours: Sequence[float], **changes: object) -> Family:
+    runs = tuple(record(f"m{i}", reached, **changes) for i, reached in enumerate(members))
+    return Family(record("ens", ours, **changes), runs, len(members))
+
+
+def shown(*families: Family) -> Section:
+    return ensembles.section(
+        [run for one in families for run in (one.ensemble, *one.members)], RADII, Found([*families], [])
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +91,11 @@ def test_figures_agree_with_those_of_the_report() -> None:
 
 
 def test_radii_beyond_the_question_are_left_out() -> None:
-    made = family([0.25, 0.25], [0.25, -1.0], ours=[0.25, 0.25])
-    runs = [made.ensemble, *made.members]
-    for one in runs:
-        one.settings["question"]["sampling"] = {"name": "spending", "radii": [0.25]}
+    asked = {"name": "spending", "radii": [0.25], "alpha": 0.05, "beta": 0.05, "cap": 500, "spacing": 100}
+    made = family([0.25, 0.25], [0.25, -1.0], ours=[0.25, 0.25], sampling=asked)
     (found,) = compare([made], RADII)
     assert found.radii == (0.0, 0.25) and list(found.over_average.certified) == [0.0, 0.25]
-    curve = ensemble_plots.curve_figure(found)
+    curve = ensembles.curve_figure(found)
     assert max(max(line.get_xdata()) for line in curve.axes[0].get_lines()) == 0.25
 
 
@@ -146,7 +150,7 @@ def test_the_expected_radius_is_the_sum_over_all_hits(n: int, noise: Gaussian | 
     radii = np.array([_radius(noise, low) for low in lows])
     exact = [float(binom.pmf(np.arange(n + 1), n, one) @ radii) for one in p]
     # Steps of s = 7 hits over the kink at ½ may miss s²/8 · slope a hit · P(hits there) ≈ 6 · 6e-5 · 4e-4.
-    assert expected_radius(p, sampling, noise) == pytest.approx(exact, abs=2e-7)
+    assert expected_radius(p, sampling, noise, 3) == pytest.approx(exact, abs=2e-7)
     for need in (0.5, 0.8, 0.9999):
         proven = np.array([low >= need for low in lows])
         exact = [float(binom.pmf(np.arange(n + 1), n, one) @ proven) for one in p]
@@ -160,26 +164,22 @@ def _radius(noise: Gaussian | Uniform, low: float) -> float:
     return float(noise.radius(sure, 1 - sure, 0)) if low > 0.5 else 0.0
 
 
-def voted(votes: Sequence[tuple[int, int]], labels: Sequence[int], n: int = 100) -> Record:
+def voted(votes: Sequence[tuple[int, int]], labels: Sequence[int], n: int = 100, **more: object) -> Run:
     """A run of CERTIFY with these votes; the class tested is 0."""
     rows, noise = [], Gaussian(0.5)
     for i, (counts, label) in enumerate(zip(votes, labels, strict=True)):
         low = lower_bound(counts[0], n, 0.05)
         answers = (Answer("guess", 10, ((8, 2),)), Answer("test", n, (counts,)))
         rows.append(Row(i, label, 0 if low > 0.5 else -1, _radius(noise, low), n + 10, 1.0, 0, low, answers))
-    question = {
-        "noise": {"name": "gaussian", "sigma": 0.5},
-        "sampling": {"name": "fixed", "n": n, "alpha": 0.05},
-        "procedure": {"name": "certify", "n0": 10, "against": "guess"},
-    }
-    return Record("voted", "certify", tuple(rows), {"question": question})
+    sampling = {"name": "fixed", "n": n, "alpha": 0.05}
+    return run_of(rows, "voted", noise={"name": "gaussian", "sigma": 0.5}, sampling=sampling, **more)
 
 
 def test_more_draws_are_computed_from_the_votes() -> None:
     run_ = voted([(90, 10), (55, 45), (100, 0), (95, 5)], [0, 0, 0, 1])
     more = with_draws(run_, 5.0, [0.0, 0.5])
     assert more is not None and more.draws == 500
-    share = expected_radius(np.array([0.9, 0.55, 1.0]), Fixed(500, 0.05), Gaussian(0.5))
+    share = expected_radius(np.array([0.9, 0.55, 1.0]), Fixed(500, 0.05), Gaussian(0.5), 64)
     assert more.acr == pytest.approx(share.sum() / 4)  # the fourth is wrong, and stays so
     assert share[2] == pytest.approx(_radius(Gaussian(0.5), lower_bound(500, 500, 0.05)))
     assert more.certified[0.0] == pytest.approx((2 + binom.sf(_fewest(500) - 1, 500, 0.55)) / 4)
@@ -195,7 +195,7 @@ def _fewest(n: int) -> int:
 def test_more_draws_are_left_out_where_they_cannot_be_known() -> None:
     run_ = voted([(90, 10), (60, 40)], [0, 0])
     assert with_draws(run_, 2.0, [0.0]) is not None
-    assert with_draws(Record("log", "certify", run_.rows), 2.0, [0.0]) is None
+    assert with_draws(log_of(run_.rows), 2.0, [0.0]) is None
     assert with_draws(replace(run_, rows=tuple(replace(row, answers=()) for row in run_.rows)), 2.0, [0.0]) is None
     assert with_draws(replace(run_, rows=(replace(run_.rows[0], radius=0.9),)), 2.0, [0.0]) is None
 
@@ -206,11 +206,12 @@ def test_the_draws_are_those_the_ensemble_took() -> None:
         ({}, 300),
         ({"member_calls": {"members": 3, "rows": 1000, "asked": 2400, "early": 600}}, 240),
     ):
-        ens = replace(members[0], name="ens", settings={**members[0].settings, "means": counted})
-        (found,) = compare([Family(ens, tuple(members), 3)], RADII)
+        ens = replace(voted([(90, 10), (60, 40)], [0, 0], means=counted), name="ens")
+        made = Family(ens, tuple(members), 3)
+        (found,) = compare([made], RADII)
         assert found.same is not None and found.same.draws == draws
-        words = _ensemble_words.same_words(found)
-        assert words is not None and words.startswith(f"{draws} draws of voted: as many evaluations")
+        words = shown(made).parts[0].notes
+        assert any(line.startswith(f"{draws} draws of voted: as many evaluations") for line in words)
 
 
 # ── cost
@@ -219,7 +220,7 @@ def test_the_draws_are_those_the_ensemble_took() -> None:
 def test_members_asked_and_time_are_against_the_whole_ensemble() -> None:
     counted = {"members": 2, "rows": 1000, "asked": 1250, "early": 750}
     spared = replace(family([0.1, 0.2], [0.2, 0.1], ours=[0.3, 0.3]), whole=False, identity="ab")
-    spared = replace(spared, ensemble=record("spared", [0.3, 0.3], member_calls=counted))
+    spared = replace(spared, ensemble=record("spared", [0.3, 0.3], {"member_calls": counted}))
     whole = replace(spared, ensemble=record("whole", [0.3, 0.3]), whole=True)
     rows = tuple(replace(row, seconds=4.0) for row in whole.ensemble.rows)
     whole = replace(whole, ensemble=replace(whole.ensemble, rows=rows))
@@ -227,8 +228,10 @@ def test_members_asked_and_time_are_against_the_whole_ensemble() -> None:
     assert one.cost is not None and (one.cost.a_draw, one.cost.spared, one.cost.an_input) == (1.25, 0.75, 125.0)
     assert one.time is not None and one.time.against == "whole" and one.time.ratio == pytest.approx(0.5)
     assert two.time is None and two.cost is None
-    assert "75.0 % of draws did not need all (KCR)" in _ensemble_words.costs(one)[0]
-    others = [replace(whole, identity="other"), replace(whole, ensemble=record("x", [0.3, 0.3], threads=2))]
+    said = " ".join(shown(spared, whole).parts[0].notes)
+    assert "75.0 % of draws did not need all (KCR)" in said and "KCR, the K-consensus rate" in said
+    assert "from separate runs" in said
+    others = [replace(whole, identity="other"), replace(whole, ensemble=record("x", [0.3, 0.3], {"threads": 2}))]
     assert all(compare([spared, other], RADII)[0].time is None for other in others)
 
 
@@ -236,54 +239,48 @@ def test_members_asked_and_time_are_against_the_whole_ensemble() -> None:
 
 
 def test_figures_are_rounded_down_and_intervals_outwards(found: Comparison) -> None:
-    rows = dict(_ensemble_words.rows(found))
-    assert rows["the ensemble"] == ["0.425", "100.0", "75.0", "50.0"]
-    assert rows["average of 2 members"] == ["0.218 ± 0.009", "75.0 ± 0.0", "37.5 ± 17.7", "12.5 ± 17.7"]
-    assert rows["strongest, m0"][0] == "0.225"
+    table = shown(found.family).parts[0].tables[0]
+    rows = {name: [column.cells[i] for column in table.columns] for i, name in enumerate(table.names)}
+    assert rows["the ensemble"] == ["100.0", "75.0", "50.0", "0.425"]
+    assert rows["average of 2 members"] == ["75.0 ± 0.0", "37.5 ± 17.7", "12.5 ± 17.7", "0.218 ± 0.009"]
+    assert rows["strongest, m0"][-1] == "0.225"
     pair = np.array([[[0.592], [0.608]]])
-    assert _ensemble_words._signed(resampled(pair, 9).gain(0, 1, 0), 2) == ("−1.6", "−1.6 to −1.6")
-    assert _ensemble_words._signed(Estimate(0.00012, -0.00012, 0.00012)) == ("+0.000", "−0.001 to 0.001")
+    assert ensembles._signed(resampled(pair, 9).gain(0, 1, 0), 2) == "−1.6\n−1.6 to −1.6"
+    assert ensembles._signed(Estimate(0.00012, -0.00012, 0.00012)) == "+0.000\n−0.001 to 0.001"
     assert tables.rounded(-0.0) == "0.000"
 
 
 def test_the_block_fits_the_terminal(found: Comparison) -> None:
-    import io
-
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=60, color_system=None)
-    with console.capture() as capture:
-        console.print(_ensemble_words.text([found], 60))
-    shown = capture.get()
-    assert "ensemble ens: 2 members" in shown and "±" in shown and "…" not in shown
-    assert max(map(len, shown.splitlines())) <= 60
-    assert "larger on 2, the same on 1, smaller on 1" in " ".join(shown.split())
+    block = render.plain_text(shown(found.family), 60)
+    assert "ensemble ens: 2 members" in block and "±" in block and "…" not in block
+    assert max(map(len, block.splitlines())) <= 60
+    assert "larger on 2, the same on 1, smaller on 1" in " ".join(block.split())
 
 
 def test_curves_go_through_the_figures(found: Comparison) -> None:
-    axes = ensemble_plots.curve_figure(found).axes[0]
+    axes = ensembles.curve_figure(found).axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
     for label, line in (("the ensemble", found.ensemble), ("upper envelope", found.envelope)):
         x, y = lines[label].get_data()
         for radius, share in line.certified.items():
             assert y[np.flatnonzero(np.asarray(x) >= radius)[0]] == pytest.approx(share)
     assert lines["the ensemble"].get_ydata()[-1] == 0.0
-    dots = ensemble_plots.scatter_figure(found).axes[0].get_lines()[1].get_xydata()
+    dots = ensembles.scatter_figure(found).axes[0].get_lines()[1].get_xydata()
     assert dots.tolist() == found.pairs.tolist()
     assert plots.steps(found.family.ensemble)[1][0] == Share(4, 4)
 
 
 def test_acr_over_size_needs_two_sizes(found: Comparison) -> None:
-    assert ensemble_plots.sizes([found]) == [] == ensemble_plots.sizes([found, found])
     larger = replace(found, family=replace(found.family, size=3))
-    (picture,) = ensemble_plots.sizes([found, larger])
-    assert "2: 0.425" in picture and "3: 0.425" in picture
-    axes = ensemble_plots.size_figure([found, larger]).axes[0]
+    assert shown(found.family).figures == () == shown(found.family, found.family).figures
+    (picture,) = shown(found.family, larger.family).figures
+    assert "2: 0.425" in picture.alt and "3: 0.425" in picture.alt
+    axes = ensembles.size_figure([found, larger]).axes[0]
     assert axes.get_lines()[0].get_xydata() == pytest.approx(np.array([[1, 0.21875], [2, 0.425], [3, 0.425]]))
 
 
 def test_json_holds_every_figure(found: Comparison) -> None:
-    made = json.loads(json.dumps(as_json(found), allow_nan=False))
+    made = json.loads(json.dumps(shown(found.family).data[0]["ensemble"], allow_nan=False))
     assert made["envelope"]["certified_accuracy"] == {"0": 0.75, "0.25": 0.5, "0.5": 0.25}
     assert made["gain"]["over_average"]["certified_accuracy"]["0.25"]["value"] == pytest.approx(0.375)
     assert made["radius_against_best_member"] == {"larger": 2, "equal": 1, "smaller": 1}
@@ -295,11 +292,10 @@ def test_runs_that_do_not_compare_say_why() -> None:
     assert difference(one, record("b", [0.3, 0.4])) is None
     assert difference(one, record("b", [0.3])) == "other inputs, 1 of 2 the same"
     assert difference(one, replace(one, kind="predict")) == "predict ≠ certify"
-    other = record("b", [0.3, 0.4])
-    other.settings["question"]["noise"] = {"name": "gaussian", "sigma": 0.5}
-    assert difference(one, other) == "noise: sigma 0.5 ≠ 0.25"
-    other.settings["question"].update(noise=one.settings["question"]["noise"], data_digest="e")
-    assert difference(one, other) == "other inputs"
+    louder = record("b", [0.3, 0.4], noise={"name": "gaussian", "sigma": 0.5})
+    assert difference(one, louder) == "noise: sigma 0.5 ≠ 0.25"
+    assert difference(one, record("b", [0.3, 0.4], data_digest="e" * 64)) == "other inputs"
+    assert difference(log_of(one.rows), log_of(one.rows, norm="l1")) == "norm l1 ≠ l2"
 
 
 # ── runs on disk, as a user has them

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from made_runs import log_of, run_of
 
 from smoothcert.bounds import lower_bound, upper_bound
-from smoothcert.contracts import Answer, Evidence
+from smoothcert.catalog import describe
+from smoothcert.contracts import Answer, Evidence, Noise
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.report.gain import gain
+from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.report.metrics import Share
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.spending import runner_up_gain as gain
+from smoothcert.runs.run import Row, Run
 
-NOISE = Gaussian(0.5)
+NOISE, GRID = Gaussian(0.5), GaussianGrid(0.5)
 VOTES = (
     (50, 25, 25),  # a class with half of the votes: only its distance from the runner-up certifies
     (60, 40, 0),  # two classes: halving alpha costs the certificate
@@ -30,18 +33,14 @@ def bounds(votes: tuple[int, ...], runner_up: bool) -> Evidence:
     return Evidence(0, (votes,), 100, low, 1 - low, 0.05)
 
 
-def record() -> Record:
+def record(noise: Noise = NOISE, dim: int = 3) -> Run:
     rows = []
     for i, votes in enumerate(VOTES):
-        proven = bounds(votes, runner_up=True).certificate(NOISE, 3)
+        proven = bounds(votes, runner_up=True).certificate(noise, dim)
         answers = (Answer("guess", 10, ((8, 1, 1),)), Answer("test", 100, (votes,)))
         rows.append(Row(i, 0, proven.label, proven.radius, 110, 1.0, 0, proven.evidence.low, answers))
-    question = {
-        "noise": {"name": "gaussian", "sigma": 0.5},
-        "sampling": {"name": "runner_up", "n": 100, "alpha": 0.05},
-        "procedure": {"name": "certify", "n0": 10, "against": "guess"},
-    }
-    return Record("r", "certify", tuple(rows), {"question": question})
+    sampling = {"name": "runner_up", "n": 100, "alpha": 0.05}
+    return run_of(rows, "r", noise=describe(noise), sampling=sampling, shape=[dim])
 
 
 def test_both_bounds_side_by_side() -> None:
@@ -59,9 +58,16 @@ def test_both_bounds_side_by_side() -> None:
     assert found.plain.certified_accuracy == {0.0: Share(2, 4), 0.5: Share(sum(r >= 0.5 for r in radii[False]), 4)}
 
 
+def test_it_is_found_on_a_grid_where_the_dimension_matters() -> None:
+    run = record(GRID, 150_528)
+    assert run.rows[2].radius < record().rows[2].radius  # what the sampler leaves open is paid for
+    found = gain(run, [0.0, 0.5])
+    assert found is not None and (found.gained, found.lost) == (1, 1)
+
+
 def test_it_is_left_out_where_it_cannot_be_known() -> None:
     run = record()
-    assert gain(Record("log", "certify", run.rows), [0.0]) is None
+    assert gain(log_of(run.rows), [0.0]) is None
     assert gain(replace(run, rows=tuple(replace(row, answers=()) for row in run.rows)), [0.0]) is None
     wrong = replace(run, rows=(replace(run.rows[2], radius=9.0), *run.rows[:1]))
     assert gain(wrong, [0.0]) is None  # radii that these votes do not give

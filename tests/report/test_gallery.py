@@ -6,17 +6,18 @@ import base64
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from made_runs import log_of, run_of
 
 from smoothcert.contracts import Answer, Stream, input_key
 from smoothcert.data import load
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.report.gallery import chosen, galleries, votes
-from smoothcert.report.listing import outcome
-from smoothcert.report.pictures import SIDE, album, uri
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.inputs import SIDE, album, chosen, galleries, uri, votes
+from smoothcert.report.tables import outcome
+from smoothcert.runs.run import Row, Run
 
 VOTES = (
     Answer("guess", 9, ((9, 0, 0, 0),)),
@@ -62,16 +63,13 @@ def test_the_right_ones_span_all_radii_and_the_wrong_ones_are_the_surest() -> No
     assert [row.radius for row in found] == sorted((row.radius for row in found), reverse=True)
 
 
-def run(folder: Path, number: int = 6) -> Record:
+def run(folder: Path, number: int = 6, **changes: Any) -> Run:
     x = np.random.default_rng(0).random((number, 3, 4, 4), dtype=np.float32)
     np.savez(folder / "data.npz", x=x, y=np.zeros(number, dtype=np.int64))
     inputs = load(str(folder / "data.npz"), skip=2)
     made = tuple(Row(int(i), 0, 0, 0.5, 1009, answers=VOTES) for i in inputs.indices)
-    question = {
-        "data": str(folder / "data.npz"), "split": "test", "skip": 2, "max": -1, "data_digest": inputs.digest,
-        "noise": {"name": "gaussian", "sigma": 0.25}, "procedure": {"name": "certify"}, "seed": 3,
-    }  # fmt: skip
-    return Record("a", "certify", made, {"question": question})
+    place = {"data": str(folder / "data.npz"), "skip": 2, "data_digest": inputs.digest, "shape": [3, 4, 4]}
+    return run_of(made, "a", seed=3, **{**place, **changes})
 
 
 def pixels(address: str) -> np.ndarray:
@@ -88,8 +86,8 @@ def test_votes_are_those_that_decided(tmp_path: Path) -> None:
     assert [(bar.name, bar.shown, bar.right) for bar in bars] == [
         ("0", "90.0", True), ("1", "6.0", False), ("3", "4.0", False),
     ]  # fmt: skip
-    routed = {"question": {**record.settings["question"], "procedure": {"name": "route"}}}
-    assert votes(replace(record, settings=routed), record.rows[0]) == []
+    routed = run(tmp_path, procedure={"name": "route", "n0": 10})
+    assert votes(routed, record.rows[0]) == ()
 
 
 def test_pictures_are_the_inputs_and_the_first_copy_that_voted(tmp_path: Path) -> None:
@@ -119,29 +117,26 @@ def test_an_input_with_its_own_level_is_shown_at_that_level(tmp_path: Path) -> N
 def test_other_data_are_not_shown(tmp_path: Path) -> None:
     record = run(tmp_path)
     np.savez(tmp_path / "data.npz", x=np.zeros((6, 3, 4, 4), dtype=np.float32), y=np.zeros(6, dtype=np.int64))
-    from smoothcert.report import pictures
+    from smoothcert.report import inputs
 
-    pictures._inputs.cache_clear()
+    inputs._loaded.cache_clear()
     (found,) = galleries([record])
     assert found.reason == f"{tmp_path / 'data.npz'} is no longer what was certified: its hash differs"
     assert all(item.picture is None and item.noisy is None and item.bars for item in found.items)
     (tmp_path / "data.npz").unlink()
-    pictures._inputs.cache_clear()
+    inputs._loaded.cache_clear()
     assert "the data are not at hand" in str(galleries([record])[0].reason)
 
 
 def test_a_log_has_no_gallery_and_flat_inputs_no_pictures(tmp_path: Path) -> None:
-    assert galleries([Record("log", "certify", tuple(rows(3, 1, 1)))]) == []
-    record = run(tmp_path)
-    np.savez(tmp_path / "flat.npz", x=np.zeros((6, 8), dtype=np.float32), y=np.zeros(6, dtype=np.int64))
-    question = {**record.settings["question"], "data": str(tmp_path / "flat.npz")}
-    assert album(replace(record, settings={"question": question})) == "inputs of shape 8 are no pictures"
+    assert galleries([log_of(rows(3, 1, 1))]) == []
+    assert album(run(tmp_path, shape=[8])) == "inputs of shape 8 are no pictures"
 
 
 def test_data_that_take_minutes_to_check_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smoothcert.report.pictures.LARGEST", 3 * 48 - 1)
+    monkeypatch.setattr("smoothcert.report.inputs.LARGEST", 3 * 48 - 1)
     assert "too many inputs" in str(album(run(tmp_path)))
-    monkeypatch.setattr("smoothcert.report.pictures.LARGEST", 3 * 48)
+    monkeypatch.setattr("smoothcert.report.inputs.LARGEST", 3 * 48)
     assert not isinstance(album(run(tmp_path)), str)
 
 

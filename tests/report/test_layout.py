@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smoothcert.report import _layout
-from smoothcert.report._layout import Column, Table, plain, transposed
+from smoothcert.report import render
+from smoothcert.report.section import Column, Table, plain, transposed
 
 TABLE = Table(
     "run",
@@ -21,7 +21,7 @@ TABLE = Table(
 
 
 def test_titles_span_their_columns_in_latex() -> None:
-    text = _layout.latex(TABLE)
+    text = render.latex(TABLE)
     assert r" &  & \multicolumn{2}{c}{accuracy} & \multicolumn{1}{c}{selection} \\" in text
     assert r"\cmidrule(lr){3-4}\cmidrule(lr){5-5}" in text
     assert r"run & $\sigma$ & 0.00 & 0.25 & 0.00 \\" in text
@@ -29,7 +29,7 @@ def test_titles_span_their_columns_in_latex() -> None:
 
 
 def test_several_titles_go_into_the_heads_of_markdown_and_of_rows() -> None:
-    assert "| run | σ | accuracy: 0.00 | accuracy: 0.25 | selection: 0.00 |" in _layout.markdown(TABLE)
+    assert "| run | σ | accuracy: 0.00 | accuracy: 0.25 | selection: 0.00 |" in render.markdown(TABLE)
     turned = transposed(TABLE)
     assert turned.names == ("σ", "accuracy: 0.00", "accuracy: 0.25", "selection: 0.00")
     assert [(column.head, column.cells) for column in turned.columns] == [
@@ -37,7 +37,7 @@ def test_several_titles_go_into_the_heads_of_markdown_and_of_rows() -> None:
         ("b", ("0.50", "60.0", "55.0", "–")),
     ]
     assert turned.columns[0].best == (False, True, False, False)
-    assert "* best of its row" in _layout.text_of(turned) and "* best of its column" in _layout.text_of(TABLE)
+    assert "* best of its row" in render.plain_text(turned) and "* best of its column" in render.plain_text(TABLE)
 
 
 def test_one_title_is_said_once() -> None:
@@ -45,19 +45,19 @@ def test_one_title_is_said_once() -> None:
     single = Table("run", ("a",), (plain("σ", ["0.25"]), accuracy))
     assert transposed(single).names == ("σ", "0.00")
     assert transposed(single).notes == ("numbers in the first column: accuracy",)
-    assert _layout.markdown(single).startswith("accuracy\n\n| run |")
+    assert render.markdown(single).startswith("accuracy\n\n| run |")
 
 
 @pytest.mark.parametrize("width", [30, 60, 200])
 def test_every_column_is_shown_whatever_the_width(width: int) -> None:
     wide = Table("run", ("a name that is long", "b"), tuple(plain(f"head {i}", [f"{i}x", f"{i}y"]) for i in range(25)))
-    shown = _layout.text_of(wide, width)
+    shown = render.plain_text(wide, width)
     assert all(f"head {i}" in shown and f"{i}x" in shown and f"{i}y" in shown for i in range(25))
     assert all(len(line) <= width for line in shown.splitlines())
 
 
 def test_marks_of_markup_are_printed_as_they_are() -> None:
     evil = Table("run", ("[bold]a|b_c",), (plain("100% [red]", ["±1"]),), ("see #1",))
-    assert "[bold]a|b_c" in _layout.text_of(evil) and "100% [red]" in _layout.text_of(evil)
-    assert r"\[bold\]a\|b\_c" in _layout.markdown(evil)
-    assert r"$\pm$1" in _layout.latex(evil) and r"see \#1" in _layout.latex(evil)
+    assert "[bold]a|b_c" in render.plain_text(evil) and "100% [red]" in render.plain_text(evil)
+    assert r"\[bold\]a\|b\_c" in render.markdown(evil)
+    assert r"$\pm$1" in render.latex(evil) and r"see \#1" in render.latex(evil)

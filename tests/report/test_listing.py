@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from smoothcert.report import listing as module
-from smoothcert.report.listing import as_data, line, listing
-from smoothcert.runs.run import Record, Row
+from made_runs import log_of, run_of
+
+from smoothcert.report import inputs as module
+from smoothcert.report.inputs import as_data, item, listing
+from smoothcert.runs.run import Row
 
 ROWS = (Row(0, 1, 1, 0.51239, 1100), Row(5, 2, 3, 0.3), Row(9, 7, -1, 0.0, 1100))
-RECORD = Record("a", "certify", ROWS, {"question": {"data": "cifar10"}})
+RECORD = run_of(ROWS, "a", data="cifar10")
 
 
 def test_lines_name_classes_and_round_radii_down() -> None:
     shown = [
         (one.outcome, one.label, one.predicted, one.radius, one.draws)
-        for one in (line(RECORD, row) for row in RECORD.rows)
+        for one in (item(RECORD, row) for row in RECORD.rows)
     ]
     assert shown == [
         ("correct", "automobile", "automobile", "0.512", "1,100"),
         ("wrong", "bird", "cat", "0.300", "–"),
         ("abstained", "horse", "none", "–", "1,100"),
     ]
-    assert line(replace(RECORD, norm="l0"), Row(0, 1, 1, 3.0)).radius == "3"
-    assert line(replace(RECORD, kind="predict"), ROWS[0]).radius == "–"
-    assert line(replace(RECORD, settings={}), ROWS[0]).label == "1"
+    assert item(log_of(ROWS, norm="l0"), Row(0, 1, 1, 3.0)).radius == "3"
+    assert item(replace(RECORD, kind="predict"), ROWS[0]).radius == "–"
+    assert item(log_of(ROWS), ROWS[0]).label == "1"
 
 
 def test_columns_hold_what_is_shown() -> None:

@@ -7,13 +7,17 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from made_runs import log_of, run_of
 
+from smoothcert.bounds import proven_radii
 from smoothcert.errors import RunError
+from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report import metrics
 from smoothcert.report.metrics import Share
 from smoothcert.runs.exchange import read_log
-from smoothcert.runs.run import Record, Row
+from smoothcert.runs.run import MemoryRef, Row, Run
 
 PUBLISHED = Path(__file__).parents[3] / "shared/reference/locuslab/certify/cifar10/resnet110/noise_0.25/test/sigma_0.25"
 ROWS = (
@@ -23,7 +27,7 @@ ROWS = (
     Row(3, 0, -1, 0.0, draws=400, seconds=4.0, clean=0, low=0.3),
     Row(4, 4, 4, 0.0, draws=0, seconds=0.5, clean=4, low=0.55),  # right, proven nowhere
 )
-RECORD = Record("five", "certify", ROWS)
+RECORD = log_of(ROWS, "five")
 
 
 def test_the_figures_of_five_inputs() -> None:
@@ -45,25 +49,25 @@ def test_radii_are_inclusive_to_the_last_bit() -> None:
 
 def test_what_one_row_does_not_know_the_run_does_not_know() -> None:
     rows = (*ROWS[:4], replace(ROWS[4], clean=None, draws=None, seconds=None))
-    found = metrics.figures(Record("five", "certify", rows))
+    found = metrics.figures(log_of(rows))
     assert (found.clean_accuracy, found.mean_draws, found.seconds) == (None, None, None)
 
 
 def test_a_predict_run_has_no_radii() -> None:
-    found = metrics.figures(Record("p", "predict", ROWS), [0.0, 0.5])
+    found = metrics.figures(log_of(ROWS, "p", "predict"), [0.0, 0.5])
     assert (found.acr, found.acr_interval, found.certified_accuracy) == (None, None, {})
     assert found.accuracy == Share(3, 5)
 
 
 def test_an_unfinished_run_says_what_it_was_asked() -> None:
-    found = metrics.figures(Record("half", "certify", ROWS, inputs=10))
+    found = metrics.figures(replace(RECORD, inputs=10))
     assert (found.inputs, found.asked) == (5, 10)
     assert found.accuracy == Share(3, 5)
 
 
 def test_a_run_without_rows_is_refused() -> None:
     with pytest.raises(RunError, match="at least one finished input"):
-        metrics.figures(Record("none", "certify", ()))
+        metrics.figures(log_of(()))
 
 
 @pytest.mark.parametrize(("hits", "of"), [(3, 5), (1, 9), (374, 500)])
@@ -81,11 +85,74 @@ def test_share_intervals_at_the_ends() -> None:
     assert Share(5, 5).interval == (pytest.approx(0.025 ** (1 / 5)), 1.0)
 
 
-def test_the_t_interval_is_the_textbook_one() -> None:
-    half = 4.302652729911275 / math.sqrt(3)  # t of 2 degrees of freedom at 0.975; standard deviation 1
-    assert metrics.t_interval([11.0, 12.0, 13.0]) == pytest.approx((12 - half, 12 + half))
-    assert metrics.t_interval([0.0, 0.0, 1.0]).low == 0.0  # type: ignore[union-attr]
-    assert metrics.t_interval([1.0]) is None
+def at_ceiling(inputs: int) -> Run:
+    """Every draw of every input fell on the right class: the largest radius that 90 draws can show."""
+    top = float(proven_radii(np.array([90]), 90, 0.001, Gaussian(0.25), 64)[0])
+    return run_of([Row(i, 0, 0, top) for i in range(inputs)])
+
+
+def test_three_inputs_at_the_ceiling_leave_much_open() -> None:
+    """Student's t, from which no value differs, said 0.219 to 0.220 of such a run."""
+    found = metrics.figures(at_ceiling(3))
+    top = found.run.rows[0].radius
+    assert found.acr == pytest.approx(top)
+    low, high = found.acr_interval or (1.0, 0.0)
+    # No valid interval can begin above top·0.025^(1/3): with that chance three of three have the mean 0.292·top.
+    assert 0.0 < low < top * 0.025 ** (1 / 3) and high == pytest.approx(top)
+    assert metrics.as_json(found)["intervals"]["mean"].startswith("betting")
+
+
+def test_without_a_known_ceiling_there_is_no_interval() -> None:
+    assert metrics.figures(RECORD).acr_interval is None  # a log
+    memory = MemoryRef("m", "m.sqlite", "random", None)
+    assert metrics.ceiling(at_ceiling(2)) is not None and metrics.ceiling(replace(at_ceiling(2), memory=memory)) is None
+    above = at_ceiling(1)
+    assert metrics.ceiling(replace(above, rows=(replace(above.rows[0], radius=9.0),))) is None
+
+
+def test_the_ceiling_is_what_draws_alpha_noise_and_question_allow() -> None:
+    top = at_ceiling(1).rows[0].radius
+    assert metrics.ceiling(at_ceiling(1)) == pytest.approx(top)
+    asked = {"name": "spending", "radii": [0.1, 0.2], "alpha": 0.05, "beta": 0.05, "cap": 500, "spacing": 100}
+    assert metrics.ceiling(run_of([Row(0, 0, 0, 0.2)], sampling=asked)) == 0.2
+    counted = run_of(
+        [Row(0, 0, 0, 0.3)], noise={"name": "splitting", "lam": 0.4, "grid": 255}, sampling={"name": "exhaustive"},
+        procedure={"name": "certify", "n0": 10, "against": "leader"},
+    )  # fmt: skip
+    assert metrics.ceiling(counted) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("law", ["all at the top", "rarely at the top", "half", "spread", "skewed"])
+@pytest.mark.parametrize("n", [3, 30])
+def test_the_interval_of_a_mean_covers_as_often_as_it_says(law: str, n: int) -> None:
+    rng, sets = np.random.default_rng(5), 400
+    draw = {
+        "all at the top": lambda: (np.ones(n), 1.0),
+        "rarely at the top": lambda: (rng.random(n) < 0.05, 0.05),
+        "half": lambda: (rng.random(n) < 0.5, 0.5),
+        "spread": lambda: (rng.random(n), 0.5),
+        "skewed": lambda: (rng.beta(0.5, 2.0, n), 0.2),
+    }[law]
+    missed = 0
+    for _ in range(sets):
+        values, mean = draw()
+        low, high = metrics.mean_interval([2.0 * float(value) for value in values], 2.0)
+        missed += not low <= 2.0 * mean <= high
+    # At most 5 % may miss; four standard deviations of 400 sets above that would be a finding.
+    assert missed / sets <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / sets)
+
+
+def test_the_interval_of_a_mean_narrows_and_holds_the_mean() -> None:
+    rng = np.random.default_rng(6)
+    widths = []
+    for n in (1, 10, 100, 1000):
+        values = rng.random(n).tolist()
+        low, high = metrics.mean_interval(values, 1.0)
+        assert 0.0 <= low <= sum(values) / n <= high <= 1.0
+        widths.append(high - low)
+    assert widths == sorted(widths, reverse=True)
+    # Not absurdly wide: within twice of what the normal law gives for a thousand values, 2·1.96·0.289/√1000.
+    assert widths[-1] < 2 * (2 * 1.96 * 0.289 / math.sqrt(1000))
 
 
 def test_robustness_index_holds_acr_and_certified_accuracy() -> None:
@@ -96,7 +163,7 @@ def test_robustness_index_holds_acr_and_certified_accuracy() -> None:
 
 
 def test_the_envelope_takes_the_best_at_each_radius() -> None:
-    far = Record("far", "certify", (Row(0, 1, 1, 3.0), Row(1, 1, 0, 3.0)))
+    far = log_of((Row(0, 1, 1, 3.0), Row(1, 1, 0, 3.0)), "far")
     found = metrics.envelope([RECORD, far], [0.0, 0.25, 2.0, 4.0])
     assert [share.value for share in found.values()] == [0.6, 0.5, 0.5, 0.0]
 
@@ -104,14 +171,14 @@ def test_the_envelope_takes_the_best_at_each_radius() -> None:
 def test_bounds_are_given_in_order_and_only_when_all_are_known() -> None:
     assert metrics.lows(RECORD) == (0.3, 0.55, 0.8, 0.9, 0.99)
     blank = replace(ROWS[3], low=None)  # an abstention without a bound: at least 0
-    assert metrics.lows(Record("r", "certify", (*ROWS[:3], blank))) == (0.0, 0.8, 0.9, 0.99)
-    assert metrics.lows(Record("r", "certify", (*ROWS[:3], replace(ROWS[4], low=None)))) is None
-    assert metrics.lows(Record("r", "certify", (blank,))) is None
+    assert metrics.lows(log_of((*ROWS[:3], blank))) == (0.0, 0.8, 0.9, 0.99)
+    assert metrics.lows(log_of((*ROWS[:3], replace(ROWS[4], low=None)))) is None
+    assert metrics.lows(log_of((blank,))) is None
 
 
 def test_default_radii_reach_the_largest_and_stay_few() -> None:
     def radii(largest: float) -> list[float]:
-        return metrics.default_radii([Record("r", "certify", (Row(0, 1, 2, largest),)), RECORD])
+        return metrics.default_radii([log_of((Row(0, 1, 2, largest),)), RECORD])
 
     assert radii(0.0) == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert radii(1.25) == [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from made_runs import log_of, run_of
 
 from smoothcert.catalog import describe
 from smoothcert.noise.discrete import Discrete
@@ -12,8 +13,8 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.noise.splitting import Splitting
 from smoothcert.noise.uniform import Uniform
-from smoothcert.report.noise_words import noise_words
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.meaning import noise_words
+from smoothcert.runs.run import Row
 
 
 @pytest.mark.parametrize(
@@ -27,13 +28,10 @@ from smoothcert.runs.run import Record, Row
     ],
 )
 def test_kind_and_level(noise: Any, words: str) -> None:
-    assert noise_words(Record("a", "certify", (), {"question": {"noise": describe(noise)}})) == words
+    assert noise_words(run_of((), noise=describe(noise))) == words
 
 
 def test_levels_of_inputs_and_logs() -> None:
-    settings = {"question": {"noise": {"name": "gaussian", "sigma": 0.25}}}
     rows = (Row(0, 1, 1, 0.1, sigma=0.12), Row(1, 1, 1, 0.1, sigma=0.5))
-    assert noise_words(Record("a", "certify", rows, settings)) == (
-        "Gaussian noise, σ chosen for each input, 0.12 to 0.5"
-    )
-    assert noise_words(Record("a log", "certify", rows[:0])) == ""
+    assert noise_words(run_of(rows)) == "Gaussian noise, σ chosen for each input, 0.12 to 0.5"
+    assert noise_words(log_of(rows[:0])) == ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from made_runs import log_of
+
 from smoothcert.report.metrics import default_radii
-from smoothcert.report.question import asked
-from smoothcert.runs.run import Record, Row
+from smoothcert.runs.run import Claim, Row
 
 
-def record(norm="l2", radius=2.0, **question):
-    return Record("a", "certify", (Row(0, 1, 1, radius),), {"question": question}, 1, norm)
+def record(norm="l2", radius=2.0):
+    return log_of((Row(0, 1, 1, radius),), "a", norm=norm)
 
 
 def test_numbers_of_coordinates_are_shown_as_whole_numbers():
@@ -17,6 +18,6 @@ def test_numbers_of_coordinates_are_shown_as_whole_numbers():
 
 
 def test_a_run_that_counted_every_case_says_so_and_nothing_of_a_leader():
-    words = asked(record("l1", procedure={"against": "leader"}, sampling={"name": "exhaustive"})).words
+    words = Claim("l1", "deterministic", "leader").words
     assert words == ("every case of the noise was counted: certificates are exact, without alpha",)
-    assert "the leading class" in asked(record(procedure={"against": "leader"}, sampling={"name": "anytime"})).words[0]
+    assert "the leading class" in Claim("l1", "smoothing", "leader").words[0]

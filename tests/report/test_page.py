@@ -7,34 +7,31 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from made_runs import log_of, run_of
 
 from smoothcert.errors import OutputError
 from smoothcert.report.html import page, save
-from smoothcert.report.intervals import span
 from smoothcert.report.metrics import Interval
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.tables import span
+from smoothcert.runs.run import Row, Run
 
 EVIL = '<script>alert("x")</script>'
 SETTINGS = {
-    "question": {
-        "model": EVIL,
-        "model_digest": "ab" * 32,
-        "noise": {"name": "gaussian", "sigma": 0.25},
-        "sampling": {"name": "fixed", "n": 1000, "alpha": 0.001},
-    },
+    "model": EVIL,
+    "model_digest": "ab" * 32,
+    "sampling": {"name": "fixed", "n": 1000, "alpha": 0.001},
     "means": {
-        "command": "smoothcert certify 'm & n' --sigma 0.25",
-        "versions": {"torch": "2.13.0"},
-        "notes": ("a", "b"),
+        "command": "smoothcert certify 'm & n' --sigma 0.25", "versions": {"torch": "2.13.0"}, "notes": ("a", "b"),
     },
-}
+}  # fmt: skip
+PREDICT = {**SETTINGS, "sampling": None, "procedure": {"name": "predict", "n": 1000, "alpha": 0.001}}
 ROWS = (
     Row(0, 1, 1, 0.51239, 1100, 1.0, 1, 0.97),
     Row(1, 2, 5, 0.3, 1100, 1.0, 2, 0.9),
     Row(2, 7, -1, 0.0, 1100, 1.0, 0, 0.4),
 )
-RECORD = Record("first", "certify", ROWS, SETTINGS, 3)
-LOG = Record("log", "certify", tuple(Row(i, 1, 1, i / 1000) for i in range(700)))
+RECORD = run_of(ROWS, "first", **SETTINGS)
+LOG = log_of([Row(i, 1, 1, i / 1000) for i in range(700)])
 VOID = {"meta", "input", "br", "link", "img"}
 
 
@@ -78,8 +75,8 @@ class Shape(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-@pytest.mark.parametrize("records", [[RECORD], [RECORD, LOG], [LOG], [Record("p", "predict", ROWS, SETTINGS)]])
-def test_the_page_is_well_formed_and_fetches_nothing(records: list[Record]) -> None:
+@pytest.mark.parametrize("records", [[RECORD], [RECORD, LOG], [LOG], [run_of(ROWS, "p", **PREDICT)]])
+def test_the_page_is_well_formed_and_fetches_nothing(records: list[Run]) -> None:
     text = page(records)
     shape = Shape(text)
     assert len(shape.ids) == len(set(shape.ids))
@@ -162,17 +159,19 @@ def test_long_runs_show_their_first_inputs_and_hold_the_others() -> None:
 
 
 def test_what_runs_share_is_said_once_and_what_they_do_not_beside_each() -> None:
-    from dataclasses import replace
-
-    other = {**SETTINGS, "question": {**SETTINGS["question"], "noise": {"name": "gaussian", "sigma": 0.5}}}
-    words = Shape(page([RECORD, replace(RECORD, name="second", settings=other)])).text
+    other = run_of(ROWS, "second", **SETTINGS, noise={"name": "gaussian", "sigma": 0.5})
+    words = Shape(page([RECORD, other])).text
     assert words.count("α = 0.001 an input") == 1
     assert "first Gaussian noise, σ = 0.25" in words and "second Gaussian noise, σ = 0.5" in words
 
 
 def test_several_runs_have_their_best_marked() -> None:
-    text = page([RECORD, LOG], [0.0, 0.6])
-    assert text.count('class="best"') == 3  # ACR and certified accuracy at both radii, each in one run
+    from dataclasses import replace
+
+    better = replace(RECORD, name="second", rows=(replace(ROWS[0], radius=0.7), *ROWS[1:]))
+    text = page([RECORD, better], [0.0, 0.6])
+    # Both at radius 0 and without noise; the second alone at 0.6, and in ACR.
+    assert text.count('class="best"') == 2 + 2 + 1 + 1
     assert "2 runs side by side" in text
 
 
@@ -180,17 +179,17 @@ def test_norms_have_curves_radii_and_tables_of_their_own() -> None:
     from dataclasses import replace
 
     whole = tuple(replace(row, radius=float(i)) for i, row in enumerate(RECORD.rows))
-    text = page([RECORD, LOG, replace(RECORD, name="third", norm="l0", rows=whole)])
+    text = page([RECORD, LOG, run_of(whole, "third", noise={"name": "discrete", "keep": 0.8}, **SETTINGS)])
     words = Shape(text).text
     assert words.index("against ℓ₂ radius") < words.index("against ℓ₀ radius")
-    assert "ℓ₂ radius run inputs clean % abstained % draws time ACR 0 0.25 0.5 first" in words
-    assert "ℓ₀ radius run inputs clean % abstained % draws time ACR 0 1 2 third" in words
+    assert "ℓ₂ radius run 0 0.25 0.5 ACR clean % abstained % inputs draws time first" in words
+    assert "ℓ₀ radius run 0 1 2 ACR clean % abstained % inputs draws time third" in words
     ranked = text[text.index('id="figures-2"') :]
     assert 'class="best"' not in ranked[: ranked.index("</table>")]  # nothing to be better than
 
 
 def test_an_unfinished_run_is_said_to_be() -> None:
-    assert "half is unfinished: 3 of 9 inputs" in Shape(page([Record("half", "certify", ROWS, SETTINGS, 9)])).text
+    assert "half is unfinished: 3 of 9 inputs" in Shape(page([run_of(ROWS, "half", **SETTINGS, inputs=9)])).text
     assert "unfinished" not in Shape(page([RECORD])).text
 
 

@@ -11,8 +11,8 @@ from made_runs import WRONG, log_of, record, stored
 from smoothcert.cli.main import run
 from smoothcert.errors import RunError
 from smoothcert.report import render
-from smoothcert.report._family import Family
-from smoothcert.report.ensemble import compare
+from smoothcert.report.ensembles import compare
+from smoothcert.report.families import Family
 from smoothcert.report.papers import default_radii, table
 from smoothcert.runs.run import Run
 

@@ -6,16 +6,16 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from made_runs import log_of
 
 from smoothcert.errors import OptionError, RunError
 from smoothcert.report import plots
 from smoothcert.report.metrics import certified_accuracy
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.sections import bounds
+from smoothcert.runs.run import Row
 
-RECORD = Record(
-    "a", "certify", (Row(0, 1, 1, 0.5), Row(1, 1, 1, 0.2), Row(2, 1, 1, 0.5), Row(3, 1, 0, 2.0), Row(4, 1, -1, 0.0))
-)
-OTHER = Record("$x^{ <&> _", "certify", (Row(0, 1, 1, 0.7, low=0.8), Row(1, 1, -1, 0.0, low=0.4)))
+RECORD = log_of((Row(0, 1, 1, 0.5), Row(1, 1, 1, 0.2), Row(2, 1, 1, 0.5), Row(3, 1, 0, 2.0), Row(4, 1, -1, 0.0)), "a")
+OTHER = log_of((Row(0, 1, 1, 0.7, low=0.8), Row(1, 1, -1, 0.0, low=0.4)), "$x^{ <&> _")
 
 
 def test_steps_are_the_curve_at_every_radius() -> None:
@@ -39,7 +39,7 @@ def test_the_line_is_drawn_with_these_steps() -> None:
 
 
 def test_several_runs_are_named_and_told_apart() -> None:
-    records = [Record(f"_run {i}", "certify", RECORD.rows) for i in range(8)]
+    records = [log_of(RECORD.rows, f"_run {i}") for i in range(8)]
     (axes,) = plots.curve_figure(records).axes
     looks = {(str(line.get_color()), str(line.get_linestyle())) for line in axes.get_lines()}
     assert len(looks) == 8
@@ -78,9 +78,9 @@ def test_an_inline_figure_takes_the_colours_of_its_page() -> None:
 
 
 def test_the_distribution_of_bounds_is_drawn_where_it_is_known() -> None:
-    assert plots.low_figure([RECORD]) is None
+    assert bounds.section([RECORD], [0.0]) is None
+    assert bounds.section([RECORD, OTHER], [0.0]) is not None
     figure = plots.low_figure([RECORD, OTHER])
-    assert figure is not None
     line = figure.axes[0].get_lines()[0]
     assert list(line.get_xdata()) == [0.0, 0.4, 0.8, 1.0]
     assert list(line.get_ydata()) == [0.0, 0.5, 1.0, 1.0]
@@ -88,9 +88,9 @@ def test_the_distribution_of_bounds_is_drawn_where_it_is_known() -> None:
 
 
 def test_nothing_certified_still_draws_and_predictions_do_not() -> None:
-    assert plots.png(plots.curve_figure([Record("n", "certify", (Row(0, 1, -1, 0.0),))]))
+    assert plots.png(plots.curve_figure([log_of((Row(0, 1, -1, 0.0),))]))
     with pytest.raises(RunError, match="at least one certify run"):
-        plots.curve_figure([Record("p", "predict", RECORD.rows)])
+        plots.curve_figure([log_of(RECORD.rows, "p", "predict")])
 
 
 def test_pyplot_and_its_state_are_not_touched() -> None:
@@ -99,7 +99,8 @@ def test_pyplot_and_its_state_are_not_touched() -> None:
 
     code = (
         "import sys; from smoothcert.report import plots; from smoothcert.runs.run import *; "
-        "plots.png(plots.curve_figure([Record('a', 'certify', (Row(0, 1, 1, .5),))])); "
+        "run = Run(name='a', kind='certify', rows=(Row(0, 1, 1, .5),), claim=Claim('l2', 'unstated', 'unstated')); "
+        "plots.png(plots.curve_figure([run])); "
         "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from smoothcert.report import render
 from smoothcert.report.plots import canvas
 from smoothcert.report.section import Figure, Section, Table, plain, table_of
 
-INNER = Section("inner", "Run a", tables=(table_of("branch", ["taken %"], [("0 <b>", ["50.0"])]),))
+INNER = Section("", "Run a", tables=(table_of("branch", ["taken %"], [("0 <b>", ["50.0"])]),))
 GROUPED = Table("θ", ("0.5\nthis run", "1"), (plain("ACR", ["0.1", "0.2"]), plain("0", ["9\n8 to 10", "7"], "sure")))
 SECTION = Section(
     "some",

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_runs import log_of, run_of
 
 from smoothcert.boundaries import Boundaries, Verdict, profile
 from smoothcert.contracts import Answer, Source
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report import draw_plots
-from smoothcert.report.course import courses, decisions
-from smoothcert.report.expected import chain, curve, estimate, expected, logit
 from smoothcert.report.metrics import Share
-from smoothcert.report.scheme import Scheme, scheme
-from smoothcert.runs.run import Record, Row
+from smoothcert.report.schemes import Scheme, chain, curve, decisions, estimate, expected_draws, logit, scheme
+from smoothcert.report.schemes import stage_outcomes as courses
+from smoothcert.runs.run import Row, Run
 from smoothcert.sampling._shared import follow
 
-NOISE = {"name": "gaussian", "sigma": 0.25}
 STAGED = {"name": "staged", "radii": [0.25], "alpha": 0.05, "beta": 0.05, "stages": [100, 1_000]}
 P25, P50 = (Gaussian(0.25).p_needed(radius, 0) for radius in (0.25, 0.5))  # Φ(1), Φ(2)
 
@@ -39,12 +38,12 @@ def row(index: int, radius: float, *hits: tuple[int, int], low: float | None = N
     return Row(index, 1, 1 if radius else -1, radius, drawn, 1.0, 1, low, answers)
 
 
-def record(sampling: dict[str, Any], *rows: Row, against: str = "guess") -> Record:
+def record(sampling: dict[str, Any], *rows: Row, against: str = "guess") -> Run:
     procedure = {"name": "certify", "n0": 10, "against": against}
-    return Record("r", "certify", rows, {"question": {"noise": NOISE, "sampling": sampling, "procedure": procedure}})
+    return run_of(rows, "r", sampling=sampling, procedure=procedure)
 
 
-def found(run: Record) -> Scheme:
+def found(run: Run) -> Scheme:
     built = scheme(run)
     assert built is not None
     return built
@@ -62,8 +61,8 @@ FOUR = record(
 def test_the_stages_of_four_inputs() -> None:
     (course,) = courses(FOUR, found(FOUR))
     assert course.radius == 0.25 and course.staged and course.untested == Share(0, 4)
-    assert [(s.certified.hits, s.given_up.hits, s.undecided.hits) for s in course.stretches] == [(1, 1, 2), (1, 1, 0)]
-    assert [s.name for s in course.stretches] == ["stage 1: 100 draws", "stage 2: 1,000 draws"]
+    assert [(s.certified.hits, s.given_up.hits, s.undecided.hits) for s in course.stages] == [(1, 1, 2), (1, 1, 0)]
+    assert [s.name for s in course.stages] == ["stage 1: 100 draws", "stage 2: 1,000 draws"]
 
 
 def test_a_curve_of_radii_goes_on_with_the_same_votes() -> None:
@@ -75,8 +74,8 @@ def test_a_curve_of_radii_goes_on_with_the_same_votes() -> None:
     )
     assert decisions(found(run), run.rows[0]) == [(Verdict.CERTIFY, 0), (Verdict.CERTIFY, 1)]
     small, large = courses(run, found(run))
-    assert [s.certified.hits for s in small.stretches] == [2, 0] and small.untested.hits == 0
-    assert [(s.certified.hits, s.given_up.hits, s.undecided.hits) for s in large.stretches] == [(0, 0, 2), (1, 1, 0)]
+    assert [s.certified.hits for s in small.stages] == [2, 0] and small.untested.hits == 0
+    assert [(s.certified.hits, s.given_up.hits, s.undecided.hits) for s in large.stages] == [(0, 0, 2), (1, 1, 0)]
     assert large.untested == Share(1, 3)
 
 
@@ -87,7 +86,7 @@ def test_looks_are_counted_up_for_schemes_without_stages() -> None:
     built = found(run)
     assert built.moments == [("after 100 draws", 0), ("after 1,000 draws", 9), ("after 1,500 draws", 14)]
     (course,) = courses(run, built)
-    assert [(s.certified.hits, s.given_up.hits, s.undecided.hits) for s in course.stretches] == [(1, 1, 1)] * 3
+    assert [(s.certified.hits, s.given_up.hits, s.undecided.hits) for s in course.stages] == [(1, 1, 1)] * 3
 
 
 def test_the_class_that_was_tested_is_the_one_that_is_followed() -> None:
@@ -95,9 +94,9 @@ def test_the_class_that_was_tested_is_the_one_that_is_followed() -> None:
     looks = (Answer("test", 100, ((100, 0),)),)
     first = Row(0, 1, 0, 0.25, 100, 1.0, 1, P25, looks)  # class 0 leads and is certified, wrongly
     run = record(leader, first, against="leader")
-    assert courses(run, found(run))[0].stretches[0].certified == Share(1, 1)
+    assert courses(run, found(run))[0].stages[0].certified == Share(1, 1)
     labels = record(leader, replace(first, predicted=-1, radius=0.0, low=None), against="labels")
-    assert courses(labels, found(labels))[0].stretches[0].given_up == Share(1, 1)
+    assert courses(labels, found(labels))[0].stages[0].given_up == Share(1, 1)
     assert 0 < found(run).tests[0].level <= found(labels).tests[0].level == 0.05
 
 
@@ -109,10 +108,10 @@ def test_rows_that_other_boundaries_made_are_not_explained_by_these() -> None:
     assert scheme(replace(FOUR, rows=(row(0, 0.25, (100, 100), low=0.9),))) is None  # another p0
 
 
-@pytest.mark.parametrize("sampling", [{"name": "fixed", "n": 100}, {"name": "gone", "radii": [1.0]}, {}])
+@pytest.mark.parametrize("sampling", [{"name": "fixed", "n": 100, "alpha": 0.05}, {"name": "pilot"}])
 def test_what_has_no_boundaries_has_no_scheme(sampling: dict[str, Any]) -> None:
     assert scheme(record(sampling, row(0, 0.0, (0, 100)))) is None
-    assert scheme(Record("log", "certify", FOUR.rows)) is None
+    assert scheme(log_of(FOUR.rows)) is None
 
 
 def test_errors_at_p0_are_those_of_its_stages() -> None:
@@ -170,10 +169,10 @@ def test_between_its_points_the_curve_is_near_the_exact_value(radii: list[float]
 
 def test_expected_draws_of_certain_inputs_are_those_used() -> None:
     certain = record(STAGED, *FOUR.rows[:2])
-    hoped = expected(certain, found(certain))
+    hoped = expected_draws(certain, found(certain))
     assert hoped is not None and hoped.used == 200
     assert hoped.expected == pytest.approx(200, rel=1e-9)  # p = 1 and p = 0: one stage each
-    assert expected(replace(certain, rows=(Row(0, 1, -1, 0.0, 100),)), found(certain)) is None
+    assert expected_draws(replace(certain, rows=(Row(0, 1, -1, 0.0, 100),)), found(certain)) is None
     assert estimate([(3, 7), (1, 9)], 0) == (0.2, 20) and estimate([(3, 7), (1, 9)], None) == (0.8, 20)
 
 

@@ -20,8 +20,9 @@ from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.certify import Certify
 from smoothcert.report import aces
 from smoothcert.report.metrics import radius_name
-from smoothcert.report.plots import DASHES, INK, MARKERS, NORMS, PALETTE, canvas, save
+from smoothcert.report.plots import DASHES, INK, MARKERS, PALETTE, canvas, save
 from smoothcert.report.section import Figure, Section
+from smoothcert.report.tables import NORMS
 from smoothcert.runs.components import (
     ENTROPY,
     Combination,

@@ -16,15 +16,13 @@ import numpy as np
 
 from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN
-from smoothcert.report.labels import class_name
-from smoothcert.report.listing import outcome
+from smoothcert.report.inputs import album
 from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name
 from smoothcert.report.paired import Estimate, resampled
-from smoothcert.report.pictures import album
-from smoothcert.report.plots import DASHES, INK, NORMS, PALETTE, canvas, steps
+from smoothcert.report.plots import DASHES, INK, PALETTE, canvas, steps
 from smoothcert.report.render import fill
 from smoothcert.report.section import Figure, Section, table_of
-from smoothcert.report.tables import UNKNOWN, decimal, percent
+from smoothcert.report.tables import NORMS, UNKNOWN, class_name, decimal, outcome, percent
 from smoothcert.runs.run import BeforeMemory, Row, Run
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from typing import cast
 from smoothcert.contracts import Norm
 from smoothcert.norms import ORDERS, converted
 from smoothcert.report.metrics import certified_accuracy, default_radii, radius_name
-from smoothcert.report.plots import NORMS
 from smoothcert.report.section import Section, Table, table_of
-from smoothcert.report.tables import UNKNOWN, decimal, percent
+from smoothcert.report.tables import NORMS, UNKNOWN, decimal, percent
 from smoothcert.runs.exchange import rounded_down
 from smoothcert.runs.run import Run
 

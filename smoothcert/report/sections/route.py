@@ -21,7 +21,7 @@ from smoothcert.procedures.route import RouteProcedure
 from smoothcert.report import plots
 from smoothcert.report.metrics import Share, envelope, figures, radius_name
 from smoothcert.report.section import Figure, Section, Table, table_of
-from smoothcert.report.tables import decimal, percent
+from smoothcert.report.tables import NORMS, decimal, percent
 from smoothcert.runs.run import Run
 from smoothcert.runs.verify import Replayed, composition
 
@@ -227,9 +227,7 @@ def _against(run: Run, alone: Sequence[Run], radii: Sequence[float]) -> list[str
 
 def curve_figure(route: Run, branches: Sequence[Run], others: Sequence[Run]) -> Drawing:
     """Certified accuracy against radius: the route, its branches alone and their upper envelope, and other runs."""
-    figure, axes = plots.canvas(
-        SIZE, f"{plots.NORMS[route.claim.norm]} radius (inputs in [0, 1])", "certified accuracy"
-    )
+    figure, axes = plots.canvas(SIZE, f"{NORMS[route.claim.norm]} radius (inputs in [0, 1])", "certified accuracy")
     for number, run in enumerate(branches):
         _curve(axes, run, plots.INK, 1.0, "branches alone" if number == 0 else "", 0.4)
     if len(branches) > 1:

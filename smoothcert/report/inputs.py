@@ -1,0 +1,259 @@
+"""Single inputs of a run: their pictures, a gallery of a few that are chosen by rule, and the list of all.
+
+A picture is shown only if the data are those that were certified: their hash is compared with the run's.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from smoothcert.contracts import EVERY, Stream, input_key
+from smoothcert.data import Inputs, Subset
+from smoothcert.errors import SmoothcertError
+from smoothcert.noise import at_level
+from smoothcert.report.metrics import Share
+from smoothcert.report.tables import class_name, class_names, count, decimal, outcome, percent, radius_words
+from smoothcert.runs.run import Row, Run
+from smoothcert.spec import Spec, procedure_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+T = TypeVar("T")
+
+SIDE = 48  # pixels; larger inputs are shown by every k-th of theirs, so that noise keeps its strength
+LARGEST = 2 * 10**8  # values of all inputs together that are hashed for the pictures' sake: seconds, not minutes
+VOTING = ("test", "predict", EVERY)  # purposes of draws whose votes decided
+ROOM = 48  # inputs in the galleries of a page, over all runs; it bounds the size of the page
+LEAST = 6  # of a run, however many there are
+LEADERS = 3  # classes whose votes are shown, if they have a thousandth of them
+MOST = 10_000  # inputs of a run that a page lists; the run itself holds all of them
+PAGE = 100  # shown at a time
+
+
+@dataclass(frozen=True)
+class Album:
+    """The pictures of one run."""
+
+    inputs: Inputs
+    positions: dict[int, int]  # index of an input → where it lies
+    spec: Spec
+
+    def original(self, row: Row) -> str:
+        """The input itself, as a data URI."""
+        return uri(self._values(row))
+
+    def noisy(self, row: Row) -> str | None:
+        """The first of the noisy copies that voted, clipped to what a screen can show; None where none is known."""
+        import torch
+
+        purpose = next((answer.purpose for answer in row.answers if answer.purpose in VOTING), None)
+        if purpose is None:
+            return None
+        x = torch.from_numpy(self._values(row))
+        out = torch.empty(1, *x.shape)
+        noise = self.spec.noise if row.sigma is None else at_level(self.spec.noise, row.sigma)
+        noise.fill(out, x, Stream(self.spec.seed, input_key(x), purpose), 0)
+        return uri(out[0].numpy())
+
+    def _values(self, row: Row) -> Array:
+        import numpy as np
+
+        values: Array = self.inputs.store.take(np.array([self.positions[row.index]]))[0]
+        return values
+
+
+def album(run: Run) -> Album | str:
+    """The album of a run, or why there is none."""
+    spec = run.spec
+    if spec is None:
+        return "the run does not say what its inputs were"
+    if not (len(spec.shape) == 3 and spec.shape[0] in (1, 3) and min(spec.shape[1:]) > 1):
+        return f"inputs of shape {'×'.join(map(str, spec.shape))} are no pictures"
+    if spec.inputs * math.prod(spec.shape) > LARGEST:
+        return "there are too many inputs to check quickly that they are those that were certified"
+    try:
+        inputs = _loaded(spec.data)
+    except SmoothcertError as error:
+        return f"the data are not at hand: {error}"
+    if inputs.digest != spec.data_digest:
+        return f"{spec.data.spec} is no longer what was certified: its hash differs"
+    return Album(inputs, {int(index): position for position, index in enumerate(inputs.indices)}, spec)
+
+
+@lru_cache(maxsize=2)
+def _loaded(subset: Subset) -> Inputs:
+    """Runs side by side mostly share their inputs: they are read, and hashed, once."""
+    return subset.load()
+
+
+def uri(values: Array) -> str:
+    """Values [1 or 3, height, width] in [0,1] as a PNG of at most SIDE pixels a side, inside a data URI."""
+    import numpy as np
+    from PIL import Image
+
+    step = -(-max(values.shape[1:]) // SIDE)
+    pixels = np.rint(values[:, ::step, ::step].clip(0.0, 1.0) * 255).astype(np.uint8)
+    image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
+    sink = io.BytesIO()
+    image.save(sink, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(sink.getvalue()).decode()
+
+
+@dataclass(frozen=True)
+class VoteBar:
+    """The share of the votes that one class has."""
+
+    name: str
+    length: float  # in percent
+    shown: str
+    right: bool  # the true label
+
+
+@dataclass(frozen=True)
+class Item:
+    """One input in words, and with its pictures where it stands in a gallery."""
+
+    row: Row
+    outcome: str
+    label: str
+    predicted: str
+    radius: str
+    draws: str
+    reach: float = 0.0  # the radius in percent of the largest of its run
+    picture: str | None = None
+    noisy: str | None = None
+    bars: tuple[VoteBar, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The gallery of one run; `reason` says why there are no pictures."""
+
+    name: str
+    items: list[Item]
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The inputs of one run."""
+
+    lines: list[Item]  # the first PAGE of them: what a page shows without its script
+    held: int
+    total: int
+    columns: str  # of all that are held, as JSON
+
+
+def galleries(runs: Sequence[Run]) -> list[Gallery]:
+    """A gallery for each run that has pictures or votes to show."""
+    made = [_gallery(run, max(LEAST, ROOM // len(runs))) for run in runs]
+    return [found for found in made if found.items]
+
+
+def chosen(rows: Sequence[Row], room: int) -> list[Row]:
+    """Rows that speak for all: up to a quarter wrong, a quarter abstained, the rest right; each spread over its radii.
+
+    Of the wrong ones the most certain; they are what a reader looks for. The largest radius comes first.
+    """
+
+    def place(row: Row) -> tuple[float, int]:
+        return -row.radius, row.index
+
+    groups: dict[str, list[Row]] = {"wrong": [], "abstained": [], "correct": []}
+    for row in sorted(rows, key=place):
+        groups[outcome(row)].append(row)
+    few = {name: min(len(groups[name]), room // 4) for name in ("wrong", "abstained")}
+    right = evenly(groups["correct"], room - sum(few.values()))
+    left = room - len(right)
+    wrong = groups["wrong"][: max(few["wrong"], left - few["abstained"])]
+    return sorted([*right, *wrong, *evenly(groups["abstained"], left - len(wrong))], key=place)
+
+
+def votes(run: Run, row: Row) -> tuple[VoteBar, ...]:
+    """The classes with most votes among the draws that decided; none where the run keeps no such votes."""
+    columns = [answer.counts[0] for answer in row.answers if answer.purpose in VOTING]
+    if not columns or not _one_network(run):
+        return ()
+    totals = [sum(column) for column in zip(*columns, strict=True)]
+    order = sorted(range(len(totals)), key=lambda label: (-totals[label], label))[:LEADERS]
+    shares = [(label, Share(totals[label], sum(totals))) for label in order if 1000 * totals[label] >= sum(totals)]
+    return tuple(VoteBar(class_name(run, k), 100 * one.value, percent(one), k == row.label) for k, one in shares)
+
+
+def listing(run: Run) -> Listing:
+    """The list of a run's inputs, in the order of their indices."""
+    held = run.rows[:MOST]
+    take: dict[str, Callable[[Row], int | None]] = {
+        "index": lambda row: row.index,
+        "label": lambda row: row.label,
+        "predicted": lambda row: row.predicted,
+        "radius": lambda row: int(Decimal(decimal(row.radius)).scaleb(3)),  # thousandths, rounded down as shown
+        "draws": lambda row: row.draws,
+    }
+    columns = as_data(
+        {
+            "names": class_names(run),
+            "whole": run.claim.norm == "l0",
+            "radii": run.kind == "certify",
+            "page": PAGE,
+            "columns": {name: [one(row) for row in held] for name, one in take.items()},
+        }
+    )
+    return Listing([item(run, row) for row in held[:PAGE]], len(held), len(run.rows), columns)
+
+
+def as_data(value: Any) -> str:
+    """JSON that may stand inside a script element of a page."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def item(run: Run, row: Row, **more: Any) -> Item:
+    """One row in words."""
+    label, predicted = class_name(run, row.label), class_name(run, row.predicted)
+    return Item(row, outcome(row), label, predicted, radius_words(run, row), count(row.draws), **more)
+
+
+def _gallery(run: Run, room: int) -> Gallery:
+    found = album(run)
+    reason, pictures = (found, None) if isinstance(found, str) else (None, found)
+    rows = chosen(run.rows, room)
+    top = max((row.radius for row in run.rows), default=0.0) or 1.0
+    if pictures is None and not any(votes(run, row) for row in rows):
+        rows = []
+    items = [
+        item(
+            run,
+            row,
+            reach=100 * row.radius / top,
+            picture=pictures.original(row) if pictures else None,
+            noisy=pictures.noisy(row) if pictures and _one_network(run) else None,
+            bars=votes(run, row),
+        )
+        for row in rows
+    ]
+    return Gallery(run.name, items, reason)
+
+
+def _one_network(run: Run) -> bool:
+    """Whether its votes are those of one network under one noise."""
+    return run.spec is not None and procedure_name(run.spec.procedure) in ("certify", "predict")
+
+
+def evenly(items: Sequence[T], number: int) -> list[T]:
+    """So many of the items, evenly apart, the first and the last among them."""
+    if number >= len(items):
+        return list(items)
+    if number < 2:
+        return list(items[:number])
+    return [items[round(i * (len(items) - 1) / (number - 1))] for i in range(number)]
