@@ -6,9 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from smoothcert.bounds import Floats
 from smoothcert.contracts import Noise
@@ -17,9 +21,6 @@ from smoothcert.plan.cost import Mean, Prospect
 from smoothcert.plan.like import Rate
 from smoothcert.report.tables import count, duration
 from smoothcert.sampling import Budget, Foreseen
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 ASSUMED_DIM = 3 * 224 * 224  # where there are no inputs yet; it moves no figure by more than rounding
 
@@ -148,9 +149,6 @@ def _total(plan: PlanResult, found: Prospect) -> dict[str, float | None]:
 
 def text(plan: PlanResult) -> RenderableType:
     """The plan for a terminal or a file."""
-    from rich.console import Group
-    from rich.text import Text
-
     lines = [f"{plan.n} draws at alpha {plan.alpha:g} can prove {plan.noise.norm} radii up to {plan.reach:.3f}"]
     lines += [f"radius {r:g} needs P(class) ≥ {p0:.6f}" for r, p0 in zip(plan.radii, plan.needs, strict=True)]
     way = "exact" if len(plan.radii) == 1 else "simulated"
@@ -166,8 +164,6 @@ def text(plan: PlanResult) -> RenderableType:
 
 def _whole(plan: PlanResult) -> list[RenderableType]:
     """The second table: what all inputs together take."""
-    from rich.text import Text
-
     rows = []
     for scheme in plan.schemes:
         if scheme.like:
@@ -194,10 +190,6 @@ def _cells(plan: PlanResult, scheme: PlannedScheme) -> list[str]:
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table(box=SIMPLE_HEAD, pad_edge=False)
     for place, head in enumerate(heads):
         grid.add_column(head, justify="right" if place else "left", no_wrap=True)
