@@ -76,9 +76,8 @@ class Smoothed:
         With `radius` (one, or several rising ones) only these are tested, with as few draws as possible; with a
         `sampling` of its own everything about the draws is as it says.
         """
-        return self.certify_all([x], radius=radius, n0=n0, n=n, alpha=alpha, seed=seed, batch=batch, sampling=sampling)[
-            0
-        ]
+        how = sampling if sampling is not None else _sampling(radius, n, alpha)
+        return self.certify_all([x], n0=n0, seed=seed, batch=batch, sampling=how)[0]
 
     def certify_all(
         self,
@@ -93,10 +92,8 @@ class Smoothed:
         sampling: Sampling | None = None,
     ) -> list[Certificate]:
         """One certificate for each input; alpha is for each of them alone."""
-        if sampling is None:
-            radii = (radius,) if isinstance(radius, int | float) else radius
-            sampling = Fixed(n, alpha) if radii is None else Spending(tuple(radii), alpha)
-        return self.run(self._certifying(n0, sampling), inputs, seed, batch)
+        how = sampling if sampling is not None else _sampling(radius, n, alpha)
+        return self.run(self._certifying(n0, how), inputs, seed, batch)
 
     def predict(
         self, x: Any, *, n: int | None = None, alpha: float = 0.001, seed: int = 0, batch: int | None = None
@@ -125,7 +122,8 @@ class Smoothed:
         sources = {key: _source(ready.classifier, chosen) for key, ready in prepared.items()}
         outcomes = engine.run(Job(key, x, procedure(sources[key], x.numel())) for key, x in unique.items())
         found = {outcome.index: outcome.result for outcome in outcomes}
-        self._note([*(ready.note for ready in prepared.values()), chosen.reason, *engine.notes])
+        notes = [*(ready.note for ready in prepared.values()), chosen.reason, *engine.notes]
+        self.notes = tuple(note for note in dict.fromkeys(notes) if note)
         return [self._checked(found[key]) for key in keys]
 
     def _look_again(self) -> None:
@@ -146,14 +144,17 @@ class Smoothed:
                 warnings.warn(note, stacklevel=2)
         return self._ready[shape]
 
-    def _note(self, notes: Sequence[str]) -> None:
-        self.notes = tuple(note for note in dict.fromkeys(notes) if note)
-
     def _checked(self, certificate: Certificate) -> Certificate:
         classes = len(certificate.evidence.counts[0])
         if self.num_classes is not None and classes != self.num_classes:
             raise ModelError(f"the model must give scores for {self.num_classes} classes; got {classes}")
         return certificate
+
+
+def _sampling(radius: float | Sequence[float] | None, n: int, alpha: float) -> Sampling:
+    """The draws that a question takes unless told otherwise: as many as n, or as few as one or several radii need."""
+    radii = (radius,) if isinstance(radius, int | float) else radius
+    return Fixed(n, alpha) if radii is None else Spending(tuple(radii), alpha)
 
 
 def _source(classifier: Classifier, chosen: ChosenNoise) -> Source:
