@@ -50,9 +50,9 @@ def _table(p0: float, alpha: float, beta: float, spacing: int, cap: int) -> Boun
     return Boundaries(size, _crossing(size, p0, alpha), _crossing(size, 1 - p0, beta))
 
 
-def _crossing(size: Integers, p0: float, level: float) -> Integers:
-    """For each look, the fewest hits above n·p0 at which ln M reaches ln(1/level)."""
-    enough = math.log(1 / level) + MARGIN
+def _crossing(size: Integers, p0: float, error: float) -> Integers:
+    """For each look, the fewest hits above n·p0 at which ln M reaches ln(1/error)."""
+    enough = math.log(1 / error) + MARGIN
 
     def at(draws: int) -> int:
         return smallest(math.floor(draws * p0) + 1, draws, lambda hits: log_mixture(hits, draws, p0) >= enough)

@@ -63,9 +63,9 @@ def looks(spacing: int, cap: int) -> Integers:
     return np.array(found, dtype=np.int64)
 
 
-def spend(p: float, level: float, size: Integers) -> Integers:
-    """The lowest boundaries that a hit count under p crosses with probability ≤ level, spent along the schedule."""
-    allowance = level * (size / size[-1]) ** POWER
+def spend(p: float, error: float, size: Integers) -> Integers:
+    """The lowest boundaries that a hit count under p crosses with probability ≤ error, spent along the schedule."""
+    allowance = error * (size / size[-1]) ** POWER
     boundary = size + 1  # where nothing may be spent yet, no count certifies
     state, spent = START, 0.0
     for j, draws in enumerate(np.diff(size, prepend=0).tolist()):

@@ -62,10 +62,10 @@ class Staged(KnownRadii):
 
 @lru_cache(maxsize=256)
 def _table(p0: float, alpha: float, beta: float, stages: tuple[int, ...]) -> Boundaries:
-    level, others = alpha / len(stages), len(stages) - 1
+    share, others = alpha / len(stages), len(stages) - 1
 
     def accept(n: int) -> int:
-        return smallest(0, n, lambda hits: lower_bound(hits, n, level) >= p0)
+        return smallest(0, n, lambda hits: lower_bound(hits, n, share) >= p0)
 
     def reject(n: int) -> int:
         return smallest(0, n, lambda misses: upper_bound(n - misses, n, beta / others) < p0)
