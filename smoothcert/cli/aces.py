@@ -33,9 +33,7 @@ def certify(
     drawing: Drawing,
     certify: Annotated[str, typer.Option(help="The certified network; takes what MODEL of certify takes.")],
     core: Annotated[str, typer.Option(help="The accurate network, called once an input, without noise.")],
-    select: Annotated[
-        str | None, typer.Option(help="A selection network; without it the certified one's entropy selects.")
-    ] = None,
+    select: Annotated[str | None, typer.Option(help="Selection network; default: the certified one's entropy.")] = None,
     sigma: o.Sigma = None,
     noise: o.NoiseName = "gaussian",
     arithmetic: o.Arithmetic = None,
@@ -104,16 +102,10 @@ def select(
 @app.command("combine")
 def combine(
     certify: Annotated[Path, typer.Option(help="Run of the certified network, or the prefix of published logs.")],
-    core: Annotated[
-        Path | None, typer.Option(help="Run of the core, or a table of idx and predict; default: that of --certify.")
-    ] = None,
-    select: Annotated[
-        str | None, typer.Option(help="Run that selects, or entropy; default: as --certify was made.")
-    ] = None,
+    core: Annotated[Path | None, typer.Option(help="Run of the core, or a table of idx and predict.")] = None,
+    select: Annotated[str | None, typer.Option(help="Run that selects, or entropy; default: as in --certify.")] = None,
     theta: Annotated[str | None, typer.Option(help="Thresholds, as in 0.1,0.3, or all.  [default: tenths]")] = None,
-    theta_for: Annotated[
-        str | None, typer.Option(help="Find it on hold-out inputs: natural-accuracy=0.9 or acr=0.4.")
-    ] = None,
+    theta_for: Annotated[str | None, typer.Option(help="By hold-out inputs: natural-accuracy=0.9 or acr=0.4.")] = None,
     holdout: Annotated[Path | None, typer.Option(help="Run of the certified network on other inputs.")] = None,
     holdout_core: OtherCore = None,
     holdout_select: Annotated[str | None, typer.Option(help="What selects there, as --select.")] = None,
@@ -122,9 +114,7 @@ def combine(
     as_json: Json = False,
     tables: Annotated[str, typer.Option(help="Layout of the table: text, md or latex.")] = "text",
     plots: Annotated[Path | None, typer.Option(help="Folder to write pictures into, as SVG and PNG.")] = None,
-    baseline: Annotated[
-        list[Path] | None, typer.Option(help="Run of a single smoothed network, for the pictures; may be repeated.")
-    ] = None,
+    baseline: Annotated[list[Path] | None, typer.Option(help="Run of one smoothed network to compare with.")] = None,
     log: Annotated[Path | None, typer.Option(help="Write the rows at the one theta, as a Cohen-style log.")] = None,
 ) -> None:
     """Combine stored component runs into a composition at any threshold.

@@ -27,29 +27,21 @@ def command(
     ] = None,
     n: Annotated[int | None, typer.Option("--n", "--N", help="Draws that test the class.  [default: 100000]")] = None,
     n0: o.N0 = 100,
-    against: Annotated[
-        str, typer.Option(help="Test the class of a guess (n0 draws), the leader, or the labels.")
-    ] = "guess",
+    against: Annotated[str, typer.Option(help="Class to test: guess (by n0 draws), leader or labels.")] = "guess",
     alpha: o.Alpha = o.ALPHA,
     sigma_per_input: Annotated[
-        bool, typer.Option("--sigma-per-input", help="First search a noise level for each input, from --sigma on.")
+        bool, typer.Option("--sigma-per-input", help="First search each input's own noise level, from --sigma on.")
     ] = False,
     steps: Annotated[int | None, typer.Option(help="Steps of that search.  [default: 900]")] = None,
     draws: Annotated[int | None, typer.Option(help="Noisy copies a step.  [default: 1]")] = None,
     step_size: Annotated[float | None, typer.Option(help="Length of a step.  [default: 0.0001]")] = None,
     sigma_bounds: Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")] = None,
-    sigma_search: Annotated[
-        str | None, typer.Option(help="ascent (by gradients); grid or votes (without gradients).  [default: ascent]")
-    ] = None,
-    evaluations: Annotated[
-        int | None, typer.Option(help="Noisy copies in all of grid and votes.  [default: 200]")
-    ] = None,
+    sigma_search: Annotated[str | None, typer.Option(help="ascent (needs gradients), grid or votes.")] = None,
+    evaluations: Annotated[int | None, typer.Option(help="Copies in all, of grid and votes.  [default: 200]")] = None,
     memory: o.Memory = None,
     order: o.MemoryOrder = None,
     frozen: o.Frozen = False,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, another option of the noise or the sampling.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, of the noise or the sampling.")] = None,
 ) -> None:
     """Certify every input: its label cannot change within the radius found, except with probability alpha.
 

@@ -20,9 +20,7 @@ def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="Run or Cohen-style log that is the measure.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Run or log that is held against it.")],
     radii: o.ReportRadii = None,
-    fail_below: Annotated[
-        str | None, typer.Option(help="Exit 1 where B − A is below, as in acr=-0.01,0.5=-0.02.")
-    ] = None,
+    fail_below: Annotated[str | None, typer.Option(help="Exit 1 if B − A is below: acr=-0.01,0.5=-0.02.")] = None,
     as_json: Json = False,
     tables: o.Tables = None,
     names: Annotated[str | None, typer.Option(help="What to call the runs, as in old,new.")] = None,

@@ -35,15 +35,13 @@ class Drawing(NamedTuple):
     split: o.Split = "test"
     seed: o.Seed = 0
     batch: Annotated[
-        int | None, typer.Option(help="Rows a forward pass.  [default: 64; small images 256, large ones 8]")
+        int | None, typer.Option(help="Rows of a forward pass.  [default: 64; small images 256, large ones 8]")
     ] = None
     range: o.Range = None
     image_size: o.ImageSize = None
     engine: o.Engine = "auto"
     threads: o.Threads = None
-    ray: Annotated[
-        str | None, typer.Option(help="local, or HOST:PORT of a Ray cluster: its workers make the draws.")
-    ] = None
+    ray: Annotated[str | None, typer.Option(help="Draw on a Ray cluster: local, or HOST:PORT.")] = None
     ray_workers: Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")] = None
 
     def cluster(self) -> Cluster | None:

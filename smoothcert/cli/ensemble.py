@@ -39,17 +39,12 @@ app = typer.Typer(
 
 @app.command("make")
 def make(
-    members: Annotated[
-        list[str],
-        typer.Argument(metavar="MEMBERS...", help="Models: folders, files, zoo names, package.module:callable."),
-    ],
+    members: Annotated[list[str], typer.Argument(metavar="MEMBERS...", help="Models, as MODEL of certify.")],
     out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
-    vote: Annotated[
-        str | None, typer.Option(help="soft (default), softmax, hard, max_margin; weighted (with --weights).")
-    ] = None,
+    vote: Annotated[str | None, typer.Option(help="soft (default), softmax, hard, max_margin, weighted.")] = None,
     weights: Annotated[str | None, typer.Option(help="0.2,0.8, or fitted on hold-out data: learned, optimal.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, an option of learned or optimal, or of the noise.")
+        list[str] | None, typer.Option("--set", help="name=value, of learned, optimal or the noise.")
     ] = None,
     consensus: Annotated[int | None, typer.Option(help="Where the first K agree, they answer for all.")] = None,
     early_exit: Annotated[bool, typer.Option("--early-exit", help="Ask member after member until sure.")] = False,
@@ -185,9 +180,7 @@ def forecast(
     draws: Annotated[int, typer.Option(help="Noisy copies of each input.")] = 200,
     n: Annotated[int, typer.Option("--n", "--N", help="Draws an input of the certification to come.")] = 100_000,
     alpha: o.Alpha = 0.001,
-    radii: Annotated[
-        str | None, typer.Option(help="Radii to tell of; default: 0, sigma, 2 sigma, 3 sigma; l1: to 3/4 lam.")
-    ] = None,
+    radii: Annotated[str | None, typer.Option(help="Radii to forecast; default: 0, sigma, 2 and 3 sigma.")] = None,
     clean: Annotated[str, typer.Option(help="Clean part of a member: its mean under noise, or at the point.")] = "mean",
     skip: o.Skip = 1,
     max: o.Max = -1,
@@ -258,14 +251,9 @@ def _draw(found: ForecastResult, out: Path) -> None:
 
 def denoise(
     model: o.Model,
-    denoisers: Annotated[
-        list[str],
-        typer.Option("--with", metavar="DENOISER", help="A network that gives back images; again: an ensemble."),
-    ],
+    denoisers: Annotated[list[str], typer.Option("--with", metavar="DENOISER", help="Denoiser; again: an ensemble.")],
     out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
-    vote: Annotated[
-        str | None, typer.Option(help="Of several denoisers: soft (default), softmax, hard, max_margin.")
-    ] = None,
+    vote: Annotated[str | None, typer.Option(help="Of several: soft (default), softmax, hard, max_margin.")] = None,
 ) -> None:
     """Put a denoiser before a classifier: a folder that every command takes as MODEL. Nothing is trained here.
 

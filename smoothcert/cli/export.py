@@ -21,13 +21,7 @@ FORMATS = (*COHEN, "csv", "parquet", "tensorboard", "hf")
 def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or a log.")],
     out: Annotated[Path, typer.Option(help="File to write; for tensorboard a folder.")],
-    to: Annotated[
-        str,
-        typer.Option(
-            help="cohen or tsv (the log of Cohen et al.), csv, parquet, tensorboard (scalars), hf (model-index of a "
-            "model card)."
-        ),
-    ] = "cohen",
+    to: Annotated[str, typer.Option(help="cohen (or tsv), csv, parquet, tensorboard, hf (model card).")] = "cohen",
     full: Annotated[bool, typer.Option("--full", help="Radii in full precision, not 3 decimals rounded down.")] = False,
 ) -> None:
     """Write a run for another tool: a log, a table, scalars, or the metadata of a model card.

@@ -57,9 +57,7 @@ app = typer.Typer(
 def _top(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    quiet: Annotated[
-        bool, typer.Option(*QUIET, help="Errors only: no progress, no remarks. May stand anywhere.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option(*QUIET, help="Errors only. May stand anywhere.")] = False,
 ) -> None:
     if quiet:  # remarks go nowhere until the command ends; an error is said after that
         context.with_resource(contextlib.redirect_stderr(io.StringIO()))

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 # The model, the data and the noise.
-Model = Annotated[
-    str, typer.Argument(help="Checkpoint or ensemble folder, file.onnx, zoo name, or package.module:callable.")
-]
+Model = Annotated[str, typer.Argument(help="Model folder, file.onnx, zoo name, or package.module:callable.")]
 Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
@@ -34,8 +32,7 @@ NoiseName = Annotated[
 ]
 NoiseSet = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
 Arithmetic = Annotated[
-    str | None,
-    typer.Option(help="exact (Gaussian noise in whole steps of 1/255) or float.  [default: exact for 8-bit data]"),
+    str | None, typer.Option(help="exact (steps of 1/255) or float.  [default: exact for 8-bit data]")
 ]
 
 # The test.
@@ -59,28 +56,12 @@ Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for
 OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]
 
 # A memory of regions beside a run.
-Memory = Annotated[
-    Path | None,
-    typer.Option(help="Memory of regions that never disagree, made if missing; its promises become the certificates."),
-]
+Memory = Annotated[Path | None, typer.Option(help="Memory of regions to answer from and add to; made if missing.")]
 MemoryOrder = Annotated[
-    str | None,
-    typer.Option("--order", help="Order of admission: index, reverse, radius (largest first), random."),
+    str | None, typer.Option("--order", help="Order of admission: index, reverse, radius, random.  [default: index]")
 ]
-Frozen = Annotated[
-    bool,
-    typer.Option(
-        "--frozen",
-        help="Draw nothing, add nothing: answer from regions already in --memory, and abstain outside them. The "
-        "certificate is then of a function that no longer changes, inside its regions.",
-    ),
-]
-AskedMemory = Annotated[
-    Path | None,
-    typer.Option(
-        "--memory", help="Inside a region of this memory its label is the answer, without a draw; nothing is added."
-    ),
-]
+Frozen = Annotated[bool, typer.Option("--frozen", help="Only answer from --memory: draw nothing, add nothing.")]
+AskedMemory = Annotated[Path | None, typer.Option("--memory", help="Memory that answers inside its regions.")]
 
 ALPHA = 0.001  # unless told
 T = TypeVar("T")

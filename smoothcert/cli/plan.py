@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 def command(
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise; default: --like's.")] = None,
-    noise: Annotated[
-        str | None, typer.Option(help="gaussian, uniform, splitting, discrete, …; default: --like's, or gaussian.")
-    ] = None,
+    noise: Annotated[str | None, typer.Option(help="As of certify; default: --like's, or gaussian.")] = None,
     radius: Annotated[float | None, typer.Option(help="Radius to certify; none: the largest.")] = None,
     radii: Annotated[str | None, typer.Option(help="Radii to certify, smallest first, as in 0.25,0.5.")] = None,
     alpha: o.Alpha = 0.001,
@@ -31,9 +29,7 @@ def command(
     n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class.")] = 100,
     like: Annotated[Path | None, typer.Option(help="Run or log whose inputs the new ones will be like.")] = None,
     like_n: Annotated[int, typer.Option(help="Draws behind each radius of a log.")] = 100_000,
-    like_alpha: Annotated[
-        float | None, typer.Option(help="Alpha behind the radii of a log; default: as stated, or as its ceiling shows.")
-    ] = None,
+    like_alpha: Annotated[float | None, typer.Option(help="Alpha of a log; default: as it shows.")] = None,
     rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
     inputs: Annotated[int | None, typer.Option(help="How many inputs; default: as many as --like has.")] = None,
     as_json: Json = False,

@@ -24,9 +24,7 @@ def command(
     split: Annotated[str, typer.Option(help="Split whose inputs show the ranges of values.")] = "train",
     max: Annotated[int, typer.Option(help="Stop before this index of that split; -1: never.")] = 512,
     skip: o.Skip = 1,
-    sigma: Annotated[
-        float | None, typer.Option(help="Noise on these inputs: that of the certification.  [default: 0.25]")
-    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise of the certification.  [default: 0.25]")] = None,
     noise: o.NoiseName = "gaussian",
     held_out: Annotated[str, typer.Option(help="Split on which both networks are compared.")] = "test",
     compare: Annotated[int, typer.Option(help="The most inputs of that comparison.")] = 500,

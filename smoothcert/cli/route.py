@@ -21,10 +21,7 @@ CORE = "core"
 
 @app.command("labels")
 def labels(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Certify runs over the same training inputs, branch by branch."),
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Certify run of each branch.")],
     out: o.Labels,
 ) -> None:
     """Label training inputs by the branch that certifies the right class with the largest radius.
@@ -60,10 +57,7 @@ def labels(
 @draws
 def certify(
     drawing: Drawing,
-    branch: Annotated[
-        list[str],
-        typer.Option(help="MODEL@SIGMA, or MODEL@core without noise; in the order of the selector's classes."),
-    ],
+    branch: Annotated[list[str], typer.Option(help="MODEL@SIGMA, or MODEL@core; in the selector's order.")],
     select: Annotated[str, typer.Option(help="The selector: a network with a class for every branch.")],
     sigma: Annotated[float, typer.Option(help="Standard deviation of the selector's noise, inputs in [0,1].")],
     arithmetic: o.Arithmetic = None,

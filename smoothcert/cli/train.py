@@ -23,24 +23,18 @@ if TYPE_CHECKING:
 
 
 def command(
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the checkpoint; an unfinished training there is continued.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the checkpoint; continued if unfinished.")] = None,
     data: o.Data = "digits",
     arch: Annotated[str, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …")] = "digits_cnn",
     objective: Annotated[
         str, typer.Option(help="gaussian, smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability.")
     ] = "gaussian",
-    sigma: Annotated[
-        float | None, typer.Option(help="Standard deviation of the noise, for inputs in [0,1].  [default: 0.25]")
-    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise level, inputs in [0,1].  [default: 0.25]")] = None,
     noise: o.NoiseName = "gaussian",
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 150,
     batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
     optimiser: Annotated[str, typer.Option(help="sgd (Nesterov momentum 0.9) or adamw.")] = "sgd",
-    lr: Annotated[
-        float | None, typer.Option(help="Learning rate, the highest of the schedule.  [default: 0.1; adamw: 0.001]")
-    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.1; adamw: 0.001]")] = None,
     schedule: Annotated[str, typer.Option(help="step (÷10 after each third, or at --drops) or one_cycle.")] = "step",
     drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
     warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
@@ -50,26 +44,19 @@ def command(
     seed: Annotated[int, typer.Option(help="Decides weights, order and noise.")] = 0,
     seeds: Annotated[str | None, typer.Option(help="Several trainings: 0-4 or 0,3,7, each in OUT/seed-N.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Checkpoint whose weights to begin with.")] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="An .npz of index and label to learn instead of the data's.")
-    ] = None,
+    labels: Annotated[str | None, typer.Option(help="An .npz of index and label to learn instead.")] = None,
     sigma_per_example: Annotated[
-        bool,
-        typer.Option("--sigma-per-example", help="After a warm-up, each example's own noise level follows its radius."),
+        bool, typer.Option("--sigma-per-example", help="Adapt each example's noise level.")
     ] = False,
     sigma_warmup: Annotated[int, typer.Option(help="Epochs before that, at the common sigma.")] = 50,
     sigma_step: Annotated[float, typer.Option(help="Length of an example's one step an epoch.")] = 1e-4,
     sigma_draws: Annotated[int, typer.Option(help="Noisy copies behind such a step.")] = 1,
-    describe: Annotated[
-        bool, typer.Option("--describe", help="Say what would be trained and its cost, and stop.")
-    ] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="Say what would be trained; stop.")] = False,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
     threads: o.Threads = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, an option of arch, objective or noise.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, of arch, objective or noise.")] = None,
 ) -> None:
     """Train a network under noise. Stopped at any moment, it goes on from the last epoch when called again.
 

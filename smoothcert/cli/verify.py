@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a run, or one certificate as JSON.")],
     redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds; 0: none.")] = 3,
-    seed: Annotated[
-        int | None, typer.Option(help="Chooses which inputs are drawn again.  [default: anew each time]")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Chooses the inputs to redraw.  [default: at random]")] = None,
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
@@ -106,9 +104,7 @@ def certificate(
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
     as_json: Json = False,
     data: o.DataNow = None,
-    without_input: Annotated[
-        bool, typer.Option("--without-input", help="Leave the input's values out: its draws cannot be drawn again.")
-    ] = False,
+    without_input: Annotated[bool, typer.Option("--without-input", help="Leave out the input itself.")] = False,
 ) -> None:
     """One input's certificate with all it rests on: counts, bound, alpha, seed, hashes, and what it says in words.
 
