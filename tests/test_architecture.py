@@ -212,10 +212,6 @@ def test_no_stage_uses_another_that_uses_it():
     assert [stage for stage, others in reach.items() if stage in others] == []
 
 
-# Class names that still occur more than once. Nothing may be added.
-TWICE = {"Gain", "Line", "Panel"}
-
-
 def test_a_class_name_occurs_once():
     counted = collections.Counter(
         node.name
@@ -223,11 +219,7 @@ def test_a_class_name_occurs_once():
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, times in counted.items() if times > 1} <= TWICE
-
-
-# Files that still look into another folder's private module. Nothing may be added.
-PRIVATE = {"cli/_family.py", "cli/report.py"}
+    assert {name for name, times in counted.items() if times > 1} == set()
 
 
 def private_imports(path: Path) -> set[str]:
@@ -247,7 +239,7 @@ def private_imports(path: Path) -> set[str]:
 
 def test_what_is_private_stays_in_its_folder():
     found = set().union(*(private_imports(path) for path in PACKAGE.rglob("*.py")))
-    assert {place for place in found if place.split(":")[0] not in PRIVATE} == set()
+    assert found == set()
 
 
 def test_the_catalogue_names_no_part():
