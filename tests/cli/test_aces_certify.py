@@ -13,6 +13,7 @@ import small_run
 
 from smoothcert.cli.main import run
 from smoothcert.runs.components import GRID, components
+from smoothcert.runs.exchange import open_run
 from smoothcert.runs.store import read
 
 DATA = "--data few.npz --sigma 0.25 --n 400 --n0 20 --look 100 --alpha 0.05"
@@ -159,6 +160,14 @@ def test_the_threshold_for_a_demand_is_found_on_other_inputs(smoothcert):
     assert smoothcert(f"aces certify --certify linear:score --core switches:core {other} --out strange")[0] == 0
     code, _, err = smoothcert("aces combine --certify run --theta-for acr=0.01 --holdout strange")
     assert code == 2 and "networks and noise of --holdout must be those of --certify" in err
+
+
+def test_a_log_of_a_combination_says_what_its_radii_are(smoothcert):
+    """Radii under uniform noise are l1: a log that called them l2 would be wrong by the dimension's root."""
+    assert smoothcert(f"aces certify {NETWORKS} --noise uniform {DATA} --out run")[0] == 0
+    assert smoothcert("aces combine --certify run --theta 0.3 --log at.tsv")[0] == 0
+    claim, own = open_run(Path("at.tsv")).claim, read(Path("run")).claim
+    assert claim == own and (claim.norm, claim.guarantee, claim.test_class) == ("l1", "smoothing", "guess")
 
 
 def test_pictures_log_and_tables(smoothcert, tmp_path):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import memory_run
 import pytest
 from made_runs import ABSTAINED, WRONG, log, record, stored
 
@@ -151,3 +153,60 @@ def test_bad_options_are_one_line_and_write_nothing(options: list[str], said: st
     captured = capsys.readouterr()
     assert said in captured.err and len(captured.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Own noise levels without and with a memory, true labels tested, and l1 radii."""
+    folder = tmp_path_factory.mktemp("claims")
+    data = memory_run.write_data(folder / "data.npz")
+    memory_run.make(folder / "own", data, None)
+    memory_run.make(folder / "memory", data, folder / "m")
+    stored(folder / "labels", [0.1, 0.6, WRONG, ABSTAINED], **LABELS)
+    stored(folder / "l1", [0.1, 0.6, WRONG, ABSTAINED], noise={"name": "uniform", "sigma": 0.25})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("own", "NOT CERTIFIED: each input has a noise level of its own"),
+        ("memory", "a radius is the promise of a memory"),
+        ("labels", "the true label was tested"),
+        ("l1", "certified accuracy (%) at radius, l1"),
+    ],
+)
+@pytest.mark.parametrize("to", ["cohen", "tsv"])
+def test_a_report_of_the_log_says_what_that_of_the_run_says(
+    name: str, said: str, to: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", str(runs / name), "--to", to, "--out", str(tmp_path / "a.tsv")]) == 0
+    for place in (runs / name, tmp_path / "a.tsv"):
+        capsys.readouterr()
+        assert run(["report", str(place)]) == 0
+        assert said in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        ("own", ("l2", "none", "guess")), ("memory", ("l2", "memory", "guess")),
+        ("labels", ("l2", "smoothing", "labels")), ("l1", ("l1", "smoothing", "guess")),
+    ],
+)  # fmt: skip
+def test_every_row_of_a_table_carries_the_claim(
+    name: str, claim: tuple[str, str, str], runs: Path, tmp_path: Path
+) -> None:
+    assert run(["export", str(runs / name), "--to", "csv", "--out", str(tmp_path / "a.csv"), "-q"]) == 0
+    with (tmp_path / "a.csv").open() as file:
+        assert {(row["norm"], row["guarantee"], row["tested"]) for row in csv.DictReader(file)} == {claim}
+
+
+def test_radii_that_promise_nothing_make_no_card(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", str(runs / "own"), "--to", "hf", "--out", str(tmp_path / "card.md")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "must hold certificates for a model card" in line and not (tmp_path / "card.md").exists()
+    assert run(["export", str(runs / "memory"), "--to", "hf", "--out", str(tmp_path / "card.md"), "-q"]) == 0
+    assert "promised by a memory" in (tmp_path / "card.md").read_text()
