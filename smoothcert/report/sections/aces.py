@@ -113,7 +113,7 @@ def _part(one: Composed, singles: Sequence[AloneRun], radii: Sequence[float]) ->
         both = [replace(parts, name=f"{parts.name}, network selects"), replace(entropy, name="entropy selects")]
     said = (*aces.notes(parts), *_compared(parts, singles, middle))
     return Section(
-        parts.name, parts.name, (aces.table(found, said, theta),), _figures(both, by_network(singles), middle),
+        "", parts.name, (aces.table(found, said, theta),), _figures(both, by_network(singles), middle),
         parts=() if one.holdout is None else (_choices(parts, one.holdout),),
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ def _choices(parts: Components, holdout: Components) -> Section:
         "of the inputs above), where each has the largest ACR that meets the demand; then used here as it is"
     )
     found = aces.choice_table(parts, holdout)
-    return Section("choices", "Thresholds for a demand", (found,) if found.names else (), lead=lead)
+    return Section("", "Thresholds for a demand", (found,) if found.names else (), lead=lead)
 
 
 def _middle(found: Sequence[aces.ThresholdFigures], radii: Sequence[float]) -> float:

@@ -211,7 +211,7 @@ def _part(found: OwnLevels, radii: Sequence[float]) -> Section:
         shown.append(Figure(partial(level_figure, found), alt, said))
     parts = tuple(_conflicts(run, found))
     return Section(
-        run.name, run.name, tuple(tables), tuple(shown), tuple(words(found)), parts=parts, html=_extremes(found)
+        "", run.name, tuple(tables), tuple(shown), tuple(words(found)), parts=parts, html=_extremes(found)
     )
 
 
@@ -250,7 +250,7 @@ def _conflicts(run: Run, found: OwnLevels) -> list[Section]:
     rows = [(str(row.index), _conflict(run, row, settled, owners)) for row, settled in conflicts[:CONFLICTS]]
     more = len(conflicts) - CONFLICTS
     table = table_of("input", CHANGED, rows, *([f"and {more} more, which the run holds"] if more > 0 else []))
-    return [Section("conflicts", "What the memory changed", (table,))]
+    return [Section("", "What the memory changed", (table,))]
 
 
 def _conflict(run: Run, row: Row, settled: BeforeMemory, owners: dict[int, int]) -> list[str]:

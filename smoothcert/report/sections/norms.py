@@ -33,7 +33,7 @@ def section(runs: Sequence[Run], radii: Sequence[float]) -> Section | None:
     """Tables of the other norms, or None where no run can be converted."""
     known = [run for run in runs if _proves(run)]
     parts = [
-        Section(wanted, NORMS[wanted], (_table(wanted, others),))
+        Section("", NORMS[wanted], (_table(wanted, others),))
         for wanted in ORDERS
         if (others := [run for run in known if run.claim.norm != wanted])
     ]

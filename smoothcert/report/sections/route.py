@@ -132,7 +132,7 @@ def _part(run: Run, runs: Sequence[Run], radii: Sequence[float]) -> Section:
     side_by_side = _table(run, beside, radii)
     if replayed is None:
         notes = (f"which branch was taken is not shown: {run.folder} does not hold the description of its branches",)
-        return Section(run.name, run.name, (side_by_side,), tuple(shown), notes)
+        return Section("", run.name, (side_by_side,), tuple(shown), notes)
     shown.append(Figure(
         partial(binding_figure, replayed),
         "Radius of the selection against radius of the selected branch, one dot an input.",
@@ -140,7 +140,7 @@ def _part(run: Run, runs: Sequence[Run], radii: Sequence[float]) -> Section:
         "below it the branch’s.",
     ))  # fmt: skip
     taken = table(routed(replayed))
-    return Section(run.name, run.name, (taken, side_by_side), tuple(shown), tuple(_against(run, alone, radii)))
+    return Section("", run.name, (taken, side_by_side), tuple(shown), tuple(_against(run, alone, radii)))
 
 
 def _replayed(run: Run) -> Replayed | None:
