@@ -70,10 +70,10 @@ def test_an_ensemble_is_certified_and_verified(noise, scheme, place, tmp_path, m
     data = ["--data", str(place / "data.npz"), "--skip", "6", "--noise", noise, *NOISES[noise]]
     assert run(["certify", str(model), *data, "--sampling", scheme, *SCHEMES[scheme], *known, "--out", str(out)]) == 0
     record = read(out)
-    assert record.norm == catalog.find("noise", noise)[0].norm.fget(None) and len(record.rows) == 10
+    assert record.claim.norm == catalog.find("noise", noise)[0].norm.fget(None) and len(record.rows) == 10
     # Of four coordinates none can be given away: in l0 the label is proven, and nothing beyond.
     assert sum(row.correct for row in record.rows) >= 5
-    assert any(row.radius > 0 for row in record.rows) or record.norm == "l0"
+    assert any(row.radius > 0 for row in record.rows) or record.claim.norm == "l0"
     assert run(["verify", str(out), "--redraw", "2"]) == 0
     capsys.readouterr()
 
@@ -119,12 +119,13 @@ def test_aces_is_certified_verified_combined_and_reported(noise, place, tmp_path
     assert run(["verify", str(out), "--redraw", "10"]) == 0
     record = read(out)
     exact = {"gaussian": "gaussian_grid"}.get(noise, noise)  # inputs are of 8 bits
-    assert record.settings["question"]["noise"]["name"] == exact
-    found = components(out, None).at([0.0, 0.6, 1.0])
+    assert catalog.describe(record.spec.noise)["name"] == exact
+    parts = components(out, None)
+    found = parts.at([0.0, 0.6, 1.0])
     assert found.answers.label[1].tolist() == [row.predicted for row in record.rows]
     assert found.answers.radius[1] == pytest.approx([row.radius for row in record.rows], rel=1e-6)
-    assert (found.answers.radius[0] == 0).all() and (found.answers.label[2] == found.certified.label).all()
-    assert record.norm == "l0" or (found.answers.radius[1] > 0).any()
+    assert (found.answers.radius[0] == 0).all() and (found.answers.label[2] == parts.certified.label).all()
+    assert record.claim.norm == "l0" or (found.answers.radius[1] > 0).any()
     assert run(["report", str(out), "--html", str(tmp_path / "page.html")]) == 0
     assert "Traceback" not in capsys.readouterr().err
 

@@ -210,9 +210,7 @@ def _part(found: OwnLevels, radii: Sequence[float]) -> Section:
         alt = f"How many inputs have which σ. {words(found)[0]}."
         shown.append(Figure(partial(level_figure, found), alt, said))
     parts = tuple(_conflicts(run, found))
-    return Section(
-        "", run.name, tuple(tables), tuple(shown), tuple(words(found)), parts=parts, html=_extremes(found)
-    )
+    return Section("", run.name, tuple(tables), tuple(shown), tuple(words(found)), parts=parts, html=_extremes(found))
 
 
 def _rows(found: OwnLevels, radii: Sequence[float]) -> list[tuple[str, list[str]]]:
