@@ -97,6 +97,7 @@ ALLOWED = {
         "classifiers",
         "contracts",
         "data",
+        "ensembles",
         "errors",
         "files",
         "noise",

@@ -18,7 +18,6 @@ from smoothcert.errors import ModelError, OptionError
 if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
     from smoothcert.data import Subset
-    from smoothcert.ensembles.forecast import ForecastResult
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.making import MadeEnsemble
     from smoothcert.ensembles.spec import EnsembleSpec
@@ -202,6 +201,7 @@ def forecast(
     from smoothcert.ensembles.forecast import Forecast
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.variance import member_alone, sample, work
+    from smoothcert.report.forecast_plots import save_forecast
 
     numbers = tuple(sorted(set(o.numbers(sizes, int, "--sizes must be whole numbers with commas between"))))
     asked = Forecast(numbers, n, alpha, o.parse_radii(None, radii) or None, clean, fit, seed)
@@ -215,38 +215,11 @@ def forecast(
         drawn = sample(ready, HoldoutInputs(inputs, chosen, seed, advance), draws)
     found = asked.result(drawn, chosen)
     if out is not None:
-        _draw(found, out)
+        save_forecast(found, out)
     if as_json:
         print_json(found.as_json())
     else:
         console(120).print(found.text())
-
-
-def _draw(found: ForecastResult, out: Path) -> None:
-    from smoothcert.report.forecast_plots import fit_figure, size_figure
-    from smoothcert.report.plots import save
-
-    outlooks, measured = found.outlooks, found.measured
-    radii = list(outlooks[0].check.certified)
-    figure = size_figure(
-        [outlook.size for outlook in outlooks],
-        {
-            found.asked.n: [outlook.certify.acr for outlook in outlooks],
-            found.draws: [outlook.check.acr for outlook in outlooks],
-        },
-        {f"radius {radius:g}": [outlook.check.certified[radius] for outlook in outlooks] for radius in radii},
-        found.draws,
-        [entry.size for entry in measured],
-        [entry.check.acr for entry in measured],
-        {f"radius {radius:g}": [entry.check.certified[radius] for entry in measured] for radius in radii},
-    )
-    save(figure, out)
-    held, seen = measured[-1], found.fit
-    told = next(outlook for outlook in outlooks if outlook.size == held.size)
-    figure = fit_figure(
-        seen.noise, seen.clean, seen.members, (seen.modelled, seen.observed), (told.p, held.p), held.size
-    )
-    save(figure, out.with_name(f"{out.stem}-fit{out.suffix}"))
 
 
 def denoise(

@@ -15,10 +15,7 @@ from smoothcert.cli.console import Json, bar, print_json, problems, remark, wrot
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from smoothcert.data import Inputs
-    from smoothcert.report.inputs import Album
     from smoothcert.runs.verify import Findings
-    from smoothcert.spec import Spec
 
 
 def command(
@@ -113,20 +110,21 @@ def certificate(
     """
     from smoothcert.files import write_whole
     from smoothcert.report import certificate as words
+    from smoothcert.report.inputs import Album
     from smoothcert.runs.certificate import document
     from smoothcert.runs.store import read
     from smoothcert.runs.verify import Places
 
     found = read(run)
-    remark(found.asked.uncovered)
     inputs = Places(data=data).inputs(found.asked)
     made = document(found, index, inputs, values=not without_input)
+    remark(found.asked.uncovered)
     parts = words.with_words(made).items()
     lines = (f' "{name}": {json.dumps(part, ensure_ascii=False, allow_nan=False)}' for name, part in parts)
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     pages = {} if out is None else {out: text}
     if html is not None:
-        pages[html] = words.page(made, None if without_input else _album(found.asked, inputs, index))
+        pages[html] = words.page(made, None if without_input else Album.of_input(found.asked, inputs, index))
     for path, content in pages.items():
         write_whole(path, content.encode())
         wrote(path)
@@ -134,12 +132,3 @@ def certificate(
         typer.echo(text, nl=False)
     elif not pages:
         typer.echo(words.text(made))
-
-
-def _album(spec: Spec, inputs: Inputs, index: int) -> Album | None:
-    """The input as a picture, if it is one."""
-    from smoothcert.report.inputs import Album
-
-    if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3):
-        return None
-    return Album(inputs, {index: inputs.indices.tolist().index(index)}, spec)

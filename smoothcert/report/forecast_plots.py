@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from smoothcert.report.plots import DASHES, INK, PALETTE, STYLE
+from smoothcert.report.plots import DASHES, INK, PALETTE, STYLE, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from smoothcert.ensembles.forecast import ForecastResult
+
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 BINS = np.linspace(-4.0, 4.0, 81)
+
+
+def save_forecast(found: ForecastResult, out: Path) -> None:
+    """Both pictures of a forecast: OUT and OUT-fit, each as .svg and .png."""
+    outlooks, measured = found.outlooks, found.measured
+    radii = list(outlooks[0].check.certified)
+    figure = size_figure(
+        [outlook.size for outlook in outlooks],
+        {
+            found.asked.n: [outlook.certify.acr for outlook in outlooks],
+            found.draws: [outlook.check.acr for outlook in outlooks],
+        },
+        {f"radius {radius:g}": [outlook.check.certified[radius] for outlook in outlooks] for radius in radii},
+        found.draws,
+        [entry.size for entry in measured],
+        [entry.check.acr for entry in measured],
+        {f"radius {radius:g}": [entry.check.certified[radius] for entry in measured] for radius in radii},
+    )
+    save(figure, out)
+    held, seen = measured[-1], found.fit
+    told = next(outlook for outlook in outlooks if outlook.size == held.size)
+    figure = fit_figure(
+        seen.noise, seen.clean, seen.members, (seen.modelled, seen.observed), (told.p, held.p), held.size
+    )
+    save(figure, out.with_name(f"{out.stem}-fit{out.suffix}"))
 
 
 def size_figure(

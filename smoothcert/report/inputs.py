@@ -49,6 +49,13 @@ class Album:
     positions: dict[int, int]  # index of an input → where it lies
     spec: Spec
 
+    @classmethod
+    def of_input(cls, spec: Spec, inputs: Inputs, index: int) -> Album | None:
+        """The album of one input, if it is a picture."""
+        if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3):
+            return None
+        return cls(inputs, {index: inputs.indices.tolist().index(index)}, spec)
+
     def original(self, row: Row) -> str:
         """The input itself, as a data URI."""
         return uri(self._values(row))
