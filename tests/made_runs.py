@@ -37,7 +37,7 @@ def spec(**changes: Any) -> Spec:
 def log_of(found: Sequence[Row], name: str = "log", kind: str = "certify", norm: str = "l2", **claim: Any) -> Run:
     """A foreign log as a value, which says no more than is given here."""
     stated = {"guarantee": "unstated", "test_class": "unstated", **claim}
-    return Run(name=name, kind=kind, rows=tuple(found), norm=norm, claim=Claim(norm, **stated))
+    return Run(name=name, kind=kind, rows=tuple(found), claim=Claim(norm, **stated))
 
 
 def run_of(
@@ -49,7 +49,7 @@ def run_of(
     answered = any(row.settled is not None for row in rows_)
     kind = "predict" if made.kind == "predict" else "certify"
     return Run(
-        name=name, kind=kind, rows=rows_, inputs=made.inputs, norm=made.norm, claim=claim_of(made, memory, answered),
+        name=name, kind=kind, rows=rows_, inputs=made.inputs, claim=claim_of(made, memory, answered),
         spec=made, means=carried, memory=memory,
     )  # fmt: skip
 
@@ -57,14 +57,7 @@ def run_of(
 def record(name: str, reached: Sequence[float], changes: dict[str, Any] | None = None, **means: Any) -> Run:
     """A run of ours as a value; without `changes` of its question a foreign log."""
     found = rows(reached)
-    if changes is None:
-        return log_of(found, name)
-    made = spec(**changes)
-    carried = Means.parse({"batch": 64, "engine": "torch", "command": "", **means})
-    return Run(
-        name=name, kind="certify", rows=found, inputs=len(found), norm=made.norm, claim=claim_of(made, None, False),
-        spec=made, means=carried, settings={"question": made.tables(), "means": means},
-    )  # fmt: skip
+    return log_of(found, name) if changes is None else run_of(found, name, means=means, **changes)
 
 
 def stored(folder: Path, reached: Sequence[float], when: float | None = None, **changes: Any) -> Run:

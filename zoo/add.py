@@ -130,7 +130,7 @@ def certification(name: str, settings: Mapping[str, Any], skip: int, n: int) -> 
 def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
     """The figures of a finished run of that very network."""
     record = read(run)
-    found, question = figures(record, RADII), record.settings["question"]
+    found, question = figures(record, RADII), record.asked.tables()
     if found.inputs != found.asked or question["model_digest"] != digest(name).hex:
         sys.exit(
             f"run {run} must be a finished one of {name}; got another model, or {found.inputs} of {found.asked} inputs"

@@ -205,9 +205,8 @@ def _parsed(table: Mapping[str, Any], name: str) -> ReadDocument:
             row, predicted=int(answer["label"]), radius=float(answer["radius"]), settled=BeforeMemory(**before)
         )
     run = Run(
-        name=name, kind="certify", rows=(row,), norm=spec.norm, claim=claim_of(spec, memory, memory is not None),
+        name=name, kind="certify", rows=(row,), claim=claim_of(spec, memory, memory is not None),
         spec=spec, means=Means.parse(table["means"]), memory=memory, inputs=spec.inputs,
-        settings={"question": spec.tables(), "means": dict(table["means"])},
     )  # fmt: skip
     x = _unpacked(given, spec.shape) if "values" in given else None
     return ReadDocument(run, str(given["sha256"]), x, table)

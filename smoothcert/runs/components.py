@@ -145,7 +145,7 @@ def as_run(parts: Components, theta: float, name: str) -> Run:
     columns = zip(parts.indices, parts.labels, answers.label[0], answers.radius[0], strict=True)
     rows = tuple(Row(int(index), int(label), int(said), float(radius)) for index, label, said, radius in columns)
     claim = Claim(parts.norm, "smoothing", "guess", None if parts.origin is None else parts.origin.alpha)
-    return Run(name=name, kind="certify", rows=rows, norm=parts.norm, claim=claim)
+    return Run(name=name, kind="certify", rows=rows, claim=claim)
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,9 +82,7 @@ def read_log(path: Path, norm: Norm | None = None) -> Run:
         raise RunError(f"log {path} must hold at least one input; got a header only")
     ordered = tuple(rows[i] for i in sorted(rows))
     claim = _claim(path, header, lines, norm)
-    return Run(
-        name=path.name, kind="certify" if kind == "certify" else "predict", rows=ordered, norm=claim.norm, claim=claim
-    )
+    return Run(name=path.name, kind="certify" if kind == "certify" else "predict", rows=ordered, claim=claim)
 
 
 def claim_columns(claim: Claim) -> dict[str, str]:

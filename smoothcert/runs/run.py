@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from smoothcert.contracts import ABSTAIN, Answer, Norm, TestClass
 from smoothcert.errors import RunError
@@ -154,23 +153,15 @@ class Row:
         return replace(self, predicted=self.settled.predicted, radius=self.settled.radius, settled=None)
 
 
-@dataclass(frozen=True)
-class Record:
-    """What is shown of a run or a log."""
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run of ours, or a foreign log: what it claims, what was asked, and a row an input."""
 
     name: str
     kind: Literal["certify", "predict"]
     rows: tuple[Row, ...]  # by index
-    settings: Mapping[str, Any] = field(default_factory=dict)  # the recipe as nested tables; empty for a log
-    inputs: int | None = None  # how many inputs were asked for; fewer rows mean an unfinished run
-    norm: Norm | Unstated = "l2"  # what its radii are measured in
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run(Record):
-    """A run of ours, or a foreign log: what it claims, what was asked, and a row an input."""
-
     claim: Claim
+    inputs: int | None = None  # how many inputs were asked for; fewer rows mean an unfinished run
     folder: Path | None = None  # None for a log
     spec: Spec | None = None  # None for a log
     means: Means | None = None

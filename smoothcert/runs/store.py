@@ -181,13 +181,9 @@ def read(folder: Path) -> Run:
     answered = any(row.settled is not None for row in rows)
     if memory is not None and not memory.frozen and answered:
         rows = [row for row in rows if row.settled is not None]  # the memory has not come to the others yet
-    settings: dict[str, Any] = {"question": spec.tables(), "means": recipe.means.tables()}
-    if memory is not None:
-        settings["memory"] = {key: value for key, value in memory._asdict().items() if value is not None}
     return Run(
         name=folder.name, kind="predict" if spec.kind == "predict" else "certify", rows=tuple(rows), inputs=spec.inputs,
-        norm=spec.norm, claim=claim_of(spec, memory, answered), folder=folder, spec=spec, means=recipe.means,
-        memory=memory, settings=settings,
+        claim=claim_of(spec, memory, answered), folder=folder, spec=spec, means=recipe.means, memory=memory,
     )  # fmt: skip
 
 

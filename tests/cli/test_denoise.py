@@ -30,7 +30,7 @@ def test_made_certified_verified_exported(place, capsys):
     assert run(["certify", "both", *words, "--out", "run"]) == 0
     assert run(["verify", "run", "--redraw", "5"]) == 0
     assert "all as recorded" in capsys.readouterr().out
-    assert read(Path("run")).settings["question"]["model_digest"] == digest("both").hex
+    assert read(Path("run")).asked.model_digest == digest("both").hex
     assert run(["export-onnx", "both", "--shape", "1,8,8", "--out", "both.onnx"]) == 0
     x = np.random.default_rng(0).random((4, 1, 8, 8), dtype=np.float32)
     import torch

@@ -54,9 +54,9 @@ def test_made_certified_verified(place, capsys):
     assert description.holdout["indices"].split()[:3] == ["1", "21", "41"]
     assert certified("ens", "run") == 0
     assert "of 3; " in capsys.readouterr().out
-    asked = read(Path("run")).settings["means"]["member_calls"]
-    assert asked["members"] == 3 and asked["asked"] == 2 * asked["rows"] + asked["rows"] - asked["early"]
-    assert asked["rows"] >= 10 * 601 and 0 < asked["early"] < asked["rows"]
+    asked = read(Path("run")).means.member_calls
+    assert asked.members == 3 and asked.asked == 2 * asked.rows + asked.rows - asked.early
+    assert asked.rows >= 10 * 601 and 0 < asked.early < asked.rows
     assert run(["verify", "run", "--redraw", "10"]) == 0
     assert "all as recorded" in capsys.readouterr().out
 
@@ -109,9 +109,9 @@ def test_resumed_by_the_rows_and_the_count(place):
     whole, resumed = carry("whole"), carry("stopped")
     strip = [[dataclasses.replace(row, seconds=None) for row in record.rows] for record in (whole, resumed)]
     assert strip[0] == strip[1] and len(strip[0]) == 10
-    counted = resumed.settings["means"]["member_calls"]
-    assert 0 < counted["rows"] < whole.settings["means"]["member_calls"]["rows"]  # a stopped attempt has told nothing
-    assert carry("stopped").settings["means"]["member_calls"] == counted  # nothing left to do, nothing counted
+    counted = resumed.means.member_calls
+    assert 0 < counted.rows < whole.means.member_calls.rows  # a stopped attempt has told nothing
+    assert carry("stopped").means.member_calls == counted  # nothing left to do, nothing counted
 
 
 def test_a_worker_loads_it_by_its_name(place):

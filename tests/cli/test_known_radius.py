@@ -48,7 +48,7 @@ def test_runs_are_right_verifiable_and_independent_of_the_batch(scheme, data, tm
     assert sum(row.radius > margins[row.index] for row in rows) <= 2  # 40 certificates, each wrong with P ≤ .001
     assert sum(row.predicted != smoothcert.ABSTAIN for row in rows) >= 10
     if scheme not in ("pilot", "runner_up"):
-        asked = read(tmp_path / "a").settings["question"]["sampling"]["radii"]
+        asked = read(tmp_path / "a").asked.radii
         assert {row.radius for row in rows} <= {0.0, *asked}
     capsys.readouterr()
 

@@ -234,7 +234,7 @@ def test_the_same_in_l1(place, tmp_path, capsys):
     ]
     assert run([*command, "--memory", str(tmp_path / "m")]) == 0
     record = read(tmp_path / "run")
-    assert record.norm == "l1" and any(row.settled.conflict for row in record.rows)
+    assert record.claim.norm == "l1" and any(row.settled.conflict for row in record.rows)
     assert run(["verify", str(tmp_path / "run")]) == 0 and run(["memory", "check", str(tmp_path / "m")]) == 0
     assert "l1" in (run(["memory", "stats", str(tmp_path / "m")]), words(capsys))[1]
 

@@ -51,7 +51,7 @@ def test_uniform_noise_certifies_no_more_than_the_distance_in_l1(data, tmp_path,
     assert call("certify", data, tmp_path / "a", "uniform", *NOISES["uniform"]) == 0
     record = read(tmp_path / "a")
     margin = linear.margin(torch.from_numpy(np.load(data)["x"])) * linear.WEIGHT.norm() / linear.WEIGHT.abs().max()
-    assert record.norm == "l1" and sum(row.radius > abs(margin[row.index]) for row in record.rows) <= 2
+    assert record.claim.norm == "l1" and sum(row.radius > abs(margin[row.index]) for row in record.rows) <= 2
     assert sum(row.radius > 0.5 * min(abs(margin[row.index]), 0.4) for row in record.rows) > 20
     assert "uniform noise (l1), lam 0.433013, sigma 0.25: 2000 draws" in capsys.readouterr().err
 

@@ -129,7 +129,7 @@ def test_rows_are_those_of_the_local_run(tmp_path, cluster):
     assert make(tmp_path, "ray", "linear:score", cluster, watcher) == local
     assert len(local) == INPUTS and told == [(INPUTS, 0, 50 + DRAWS)]
     assert finished == [50 + DRAWS] * INPUTS and sum(drawn) == INPUTS * (50 + DRAWS + 1)
-    assert "drawn by 2 Ray workers with 1 threads each" in read(tmp_path / "ray").settings["means"]["notes"]
+    assert "drawn by 2 Ray workers with 1 threads each" in read(tmp_path / "ray").means.notes
 
 
 def test_a_killed_driver_is_resumed_and_a_killed_worker_costs_nothing_but_time(tmp_path, slow, cluster, monkeypatch):

@@ -136,7 +136,7 @@ def test_radii_of_another_norm_say_so_and_come_back_with_it(tmp_path: Path) -> N
     record = log_of((Row(0, 3, 3, 2.0), Row(1, 3, -1, 0.0)), norm="l0")
     write_cohen(record, tmp_path / "a.tsv")
     assert (tmp_path / "a.tsv").read_text().splitlines()[0] == "idx\tlabel\tpredict\tradius\tcorrect\tnorm"
-    assert read_log(tmp_path / "a.tsv").norm == "l0"
+    assert read_log(tmp_path / "a.tsv").claim.norm == "l0"
     with pytest.raises(OptionError, match="must be the one it states, l0; got l2"):
         read_log(tmp_path / "a.tsv", "l2")
     text = (tmp_path / "a.tsv").read_text()
@@ -168,7 +168,7 @@ CLAIMS = [
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_claim_comes_back_with_the_radii(claim: Claim, tmp_path: Path) -> None:
     """Norm, guarantee, tested class, alpha and radii asked for: a log that says them is read as it was written."""
-    run = Run(name="a", kind="certify", rows=(Row(0, 3, 3, 0.5),), norm=claim.norm, claim=claim)
+    run = Run(name="a", kind="certify", rows=(Row(0, 3, 3, 0.5),), claim=claim)
     write_cohen(run, tmp_path / "a.tsv")
     assert read_log(tmp_path / "a.tsv").claim == claim
 

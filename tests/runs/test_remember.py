@@ -44,7 +44,7 @@ def test_every_certificate_is_settled_in_order(whole, data):
     record, inputs = read(whole / "run"), load_data(str(data))
     kinds = {row.settled.conflict for row in record.rows}
     assert len(record.rows) == 40 and kinds == {None, "switched", "shrunk"}
-    assert record.settings["memory"]["order"] == "index" and "regions" not in record.settings["memory"]
+    assert record.memory.order == "index" and record.memory.regions is None
     with Memory.create(whole / "again", "abc", "l2", (2,)) as memory:
         for position, row in enumerate(record.rows):
             found = memory.admit(inputs.tensor(position), row.settled.predicted, row.settled.radius)
@@ -147,7 +147,7 @@ def test_a_run_belongs_to_one_memory_for_ever(tmp_path, data):
     assert rows(tmp_path / "run") == before and regions(tmp_path / "m") == kept
     (tmp_path / "m").rename(tmp_path / "moved")  # the same memory elsewhere
     make(tmp_path / "run", data, tmp_path / "moved")
-    assert read(tmp_path / "run").settings["memory"]["place"] == str(tmp_path / "moved")
+    assert read(tmp_path / "run").memory.place == str(tmp_path / "moved")
 
 
 def test_a_frozen_memory_answers_alone_and_without_draws(tmp_path, data, whole):
@@ -155,7 +155,7 @@ def test_a_frozen_memory_answers_alone_and_without_draws(tmp_path, data, whole):
     make(tmp_path / "run", data, whole / "m", None, Watcher(rows=draws.append))
     assert draws == [] and regions(whole / "m") == kept
     record, first = read(tmp_path / "run"), read(whole / "run")
-    assert record.settings["memory"]["regions"] == len(kept) and "order" not in record.settings["memory"]
+    assert record.memory.regions == len(kept) and record.memory.order is None
     for now, then in zip(record.rows, first.rows, strict=True):
         assert now.draws == 0 and now.clean == then.clean and [a.purpose for a in now.answers] == ["clean"]
         assert now.settled.predicted == ABSTAIN and now.radius >= then.radius

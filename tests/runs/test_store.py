@@ -34,7 +34,7 @@ def test_a_run_holds_rows_recipe_and_evidence(tmp_path, data):
     assert [(a.purpose, a.draws) for a in row.answers] == [("guess", 50), ("test", 500), ("clean", 1)]
     assert row.draws == 550 and row.seconds > 0 and row.clean == row.label
     assert sum(row.answers[1].counts[0]) == 500
-    assert record.settings["question"]["noise"] == {"name": "gaussian", "sigma": 0.25}
+    assert record.asked.tables()["noise"] == {"name": "gaussian", "sigma": 0.25}
     assert Recipe.read(tmp_path / "run" / "recipe.toml").spec.sampling == Fixed(500, 0.05)
 
 
@@ -89,7 +89,7 @@ def test_another_question_is_refused_and_nothing_is_lost(tmp_path, data, option,
 def test_other_means_are_free(tmp_path, data):
     small_run.make(tmp_path / "run", data)
     small_run.make(tmp_path / "run", data, batch=3)
-    assert read(tmp_path / "run").settings["means"]["batch"] == 3
+    assert read(tmp_path / "run").means.batch == 3
 
 
 def test_one_writer_at_a_time(tmp_path, data):

@@ -54,7 +54,7 @@ def in_norm(run: Run, wanted: Norm) -> Run:
     rows = tuple(replace(row, radius=converted(row.radius, held, wanted, dim)) for row in run.rows)
     asked = run.claim.radii
     radii = None if asked is None else tuple(converted(radius, held, wanted, dim) for radius in asked)
-    return replace(run, rows=rows, norm=wanted, claim=replace(run.claim, norm=wanted, radii=radii))
+    return replace(run, rows=rows, claim=replace(run.claim, norm=wanted, radii=radii))
 
 
 def _table(wanted: Norm, runs: Sequence[Run]) -> Table:
