@@ -53,7 +53,7 @@ class Figure:
 class Section:
     """One part of a report, shown in this order: title, lead, notes, tables, figures, then smaller sections."""
 
-    name: str  # its id on a page; of a smaller section it may be empty
+    name: str  # its id on a page; smaller sections are numbered
     title: str = ""
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()

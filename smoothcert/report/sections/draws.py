@@ -48,7 +48,7 @@ def section(runs: Sequence[Run], radii: Sequence[float]) -> Section:
         tables=(_table(costs),) if uneven else (),
         figures=tuple(_histogram(costs)) if uneven else (),
         lead=LEAD if uneven else "",
-        parts=(_outcomes(costs), _operating(costs), *(_gain(i, *one) for i, one in enumerate(gains, start=1))),
+        parts=(_outcomes(costs), _operating(costs), *(_gain(*one) for one in gains)),
         data={i: _json(cost) for i, cost in enumerate(costs)},
     )
 
@@ -144,7 +144,7 @@ def _test_figure(scheme: Scheme, test: RadiusTest, names: Sequence[str], several
     return Figure(partial(draw_plots.operating, scheme, test), alt, said, title)
 
 
-def _gain(number: int, name: str, gain: RunnerUpGain) -> Section:
+def _gain(name: str, gain: RunnerUpGain) -> Section:
     sides = [gain.with_runner_up, gain.plain]
     radii = list(gain.plain.certified_accuracy)
     rows = [
@@ -166,7 +166,7 @@ def _gain(number: int, name: str, gain: RunnerUpGain) -> Section:
     )
     heads = [*map(radius_name, radii), "ACR", "mean radius", "certified %"]
     title = f"What the runner-up bound brought: {name}"
-    return Section(f"gain-{number}", title, (table_of("bound", heads, rows, moved),), lead=SAME_VOTES, brief=(brief,))
+    return Section("gain", title, (table_of("bound", heads, rows, moved),), lead=SAME_VOTES, brief=(brief,))
 
 
 def _json(cost: SamplingCost) -> dict[str, Any]:
