@@ -18,11 +18,11 @@ import numpy as np
 from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
 from smoothcert.report import paired
-from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name
+from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name, reached
 from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.section import Table, table_of
 from smoothcert.report.tables import decimal, ends, percent, signed
-from smoothcert.runs.run import Claim, Row, Run
+from smoothcert.runs.run import Claim, Run
 
 WIDEST = 12  # characters of a run's name over a column
 
@@ -90,7 +90,7 @@ def compare(before: Run, after: Run, radii: Sequence[float] | None = None) -> Co
     wanted = (default_radii([before, after]) if radii is None else list(radii)) if certified else [0.0]
     tried = [radius for radius in wanted if before.claim.tried(radius)]
     first, second = figures(before, tried), figures(after, tried)
-    gains = np.array([[[_gain(row)] for row in pair] for pair in zip(before.rows, after.rows, strict=True)])
+    gains = np.array([[[reached(row)] for row in pair] for pair in zip(before.rows, after.rows, strict=True)])
     return Compared(
         before,
         after,
@@ -174,10 +174,6 @@ def as_json(found: Compared) -> dict[str, Any]:
         "intervals": {"level": LEVEL, "shares": "exact, unconditional", "acr": "paired bootstrap"},
         "differs": list(found.differs),
     }
-
-
-def _gain(row: Row) -> float:
-    return row.radius if row.correct else 0.0
 
 
 def _change(before: Run, after: Run, radius: float) -> Change:

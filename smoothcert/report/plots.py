@@ -91,6 +91,34 @@ def steps(run: Run) -> tuple[list[float], list[Share]]:
     return [*x, x[-1]], [*y, Share(0, n)]
 
 
+def draw_steps(axes: Axes, run: Run, label: str, colour: str, width: float, **style: Any) -> None:
+    """A run's curve as one line."""
+    x, shares = steps(run)
+    y = [share.value for share in shares]
+    axes.step(x, y, where="pre", color=colour, linewidth=width, label=label or None, **style)
+
+
+def envelope_steps(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
+    """The best certified accuracy at every radius that some run reaches, and nothing beyond."""
+    import numpy as np
+
+    reached = [np.sort([row.radius for row in run.rows if row.correct]) for run in runs]
+    x = np.unique(np.concatenate([[0.0], *reached]))
+    sizes = [len(run.rows) for run in runs]
+    y = np.max([(len(r) - np.searchsorted(r, x)) / n for r, n in zip(reached, sizes, strict=True)], axis=0)
+    return [*x.tolist(), float(x[-1])], [*y.tolist(), 0.0]
+
+
+def legend_above(figure: Figure, size: float = 9.0) -> None:
+    """Names above the axes: curves may lie in any corner of them."""
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=INK, fontsize=size, handlelength=2.2)
+
+
+def plain_numbers(axes: Axes) -> None:
+    """Upward, numbers in place of percent."""
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
 def save(figure: Figure, path: Path) -> tuple[Path, Path]:
     """Write the figure as SVG and as PNG, whichever of them the path names; gives both paths."""
     if path.suffix.lower() not in ("", ".svg", ".png"):

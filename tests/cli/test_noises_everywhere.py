@@ -70,7 +70,7 @@ def test_an_ensemble_is_certified_and_verified(noise, scheme, place, tmp_path, m
     data = ["--data", str(place / "data.npz"), "--skip", "6", "--noise", noise, *NOISES[noise]]
     assert run(["certify", str(model), *data, "--sampling", scheme, *SCHEMES[scheme], *known, "--out", str(out)]) == 0
     record = read(out)
-    assert record.claim.norm == catalog.find("noise", noise)[0].norm.fget(None) and len(record.rows) == 10
+    assert record.claim.norm == catalog.find("noise", noise)[0].norm and len(record.rows) == 10
     # Of four coordinates none can be given away: in l0 the label is proven, and nothing beyond.
     assert sum(row.correct for row in record.rows) >= 5
     assert any(row.radius > 0 for row in record.rows) or record.claim.norm == "l0"
@@ -93,7 +93,7 @@ def test_forecast_and_plan_speak_of_the_noise(noise, place, capsys, tmp_path):
     under = ["--noise", noise, *NOISES[noise]]
     assert run(["ensemble", "forecast", *LINES, *data, *under, "--draws", "40", "--n", "1000", "--json"]) == 0
     sizes = json.loads(capsys.readouterr().out)["sizes"]
-    norm = catalog.find("noise", noise)[0].norm.fget(None)
+    norm = catalog.find("noise", noise)[0].norm
     radii = [float(radius) for radius in sizes[0]["forecast"]["certified_accuracy"]]
     assert radii[0] == 0.0 and sizes[0]["forecast"]["certified_accuracy"]["0"] > 0.3
     assert radii == [0, 1, 2, 3] if norm == "l0" else 0 < radii[1] < 0.2

@@ -20,7 +20,7 @@ from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.certify import Certify
 from smoothcert.report import aces
 from smoothcert.report.metrics import radius_name
-from smoothcert.report.plots import DASHES, INK, MARKERS, PALETTE, canvas, save
+from smoothcert.report.plots import DASHES, INK, MARKERS, PALETTE, canvas, legend_above, plain_numbers, save
 from smoothcert.report.section import Figure, Section
 from smoothcert.report.tables import NORMS
 from smoothcert.runs.components import (
@@ -244,11 +244,10 @@ def frontier(
                 named.append(place[1])
     _points(axes, groups, radius, first=len(shown))
     if radius is None:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        plain_numbers(axes)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
     axes.set_ylim(bottom=0.0)
-    # Above the axes: a frontier may lie in any corner of them.
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=INK, fontsize=9)
+    legend_above(figure)
     return figure
 
 
@@ -271,7 +270,7 @@ def entropy_figure(parts: Components, radius: float, size: tuple[float, float] =
     words = [f"certified and right at {radius_name(radius)}", "not"]
     shares = [parts.entropy[right], parts.entropy[~right]]
     axes.hist(shares, bins=np.linspace(0.0, 1.0, 21).tolist(), stacked=True, color=list(PALETTE[:2]), label=words)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    plain_numbers(axes)
     axes.legend(frameon=False, labelcolor=INK, fontsize=9)
     return figure
 
@@ -287,7 +286,7 @@ def selection_figure(found: Combination, parts: Components, size: tuple[float, f
                   color=PALETTE[number % len(PALETTE)], linestyle=dashes)  # fmt: skip
     axes.axhline(0.0, color=INK, alpha=0.4, linewidth=0.8)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    plain_numbers(axes)
     axes.legend(frameon=False, labelcolor=INK, fontsize=9)
     return figure
 

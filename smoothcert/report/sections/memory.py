@@ -16,17 +16,16 @@ import numpy as np
 
 from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN
+from smoothcert.report import plots
 from smoothcert.report.inputs import album
 from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name
 from smoothcert.report.paired import Estimate, resampled
-from smoothcert.report.plots import DASHES, INK, PALETTE, canvas, steps
 from smoothcert.report.render import fill
 from smoothcert.report.section import Figure, Section, table_of
 from smoothcert.report.tables import NORMS, UNKNOWN, class_name, decimal, outcome, percent
 from smoothcert.runs.run import BeforeMemory, Row, Run
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 PLACE = 20
@@ -283,42 +282,45 @@ def _extremes(found: OwnLevels) -> str:
 
 def curve_figure(found: OwnLevels) -> Drawing:
     """Certified accuracy against radius: fixed levels, the best of them, own levels without and with the memory."""
-    figure, axes = canvas(SIZE, f"{NORMS[found.run.claim.norm]} radius (inputs in [0, 1])", "certified accuracy")
+    figure, axes = plots.canvas(SIZE, f"{NORMS[found.run.claim.norm]} radius (inputs in [0, 1])", "certified accuracy")
     runs = [found.run, found.alone, *found.fixed]
     top = max((row.radius for run in runs for row in run.rows if row.correct), default=0.0) or 1.0
     for number, run in enumerate(found.fixed, start=1):
-        _curve(axes, run, f"fixed σ = {level(run):g}", PALETTE[number % len(PALETTE)], 1.3)
+        plots.draw_steps(axes, run, f"fixed σ = {level(run):g}", plots.PALETTE[number % len(plots.PALETTE)], 1.3)
     if len(found.fixed) > 1:
-        x = np.linspace(0.0, top, 400)
-        best = np.max([_at(run, x) for run in found.fixed], axis=0)
-        axes.plot(x, best, color=INK, linewidth=1.6, linestyle=(0, (1, 1.2)), label="best fixed σ at each r")
+        x, best = plots.envelope_steps(found.fixed)
+        dotted: Any = {"linestyle": (0, (1, 1.2)), "label": "best fixed σ at each r"}
+        axes.step(x, best, where="pre", color=plots.INK, linewidth=1.6, **dotted)
     if found.settled and found.levels:
-        _curve(axes, found.alone, "own σ, no certificate", PALETTE[0], 1.2, dash=1)
+        plots.draw_steps(axes, found.alone, "own σ, no certificate", plots.PALETTE[0], 1.2, linestyle=plots.DASHES[1])
     own = "own σ" if found.levels else "with the memory"
     name = f"{own}, with the memory" if found.settled and found.levels else own
-    _curve(axes, found.run, name, PALETTE[0], 2.3, dash=0 if found.settled else 1)
+    dashes = plots.DASHES[0 if found.settled else 1]
+    plots.draw_steps(axes, found.run, name, plots.PALETTE[0], 2.3, linestyle=dashes)
     axes.set_xlim(0.0, top * 1.04)
     axes.set_ylim(0.0, 1.0)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=INK, fontsize=8.5, handlelength=2.2)
+    plots.legend_above(figure, 8.5)
     return figure
 
 
 def level_figure(found: OwnLevels) -> Drawing:
     """How many inputs have which level, on a scale of even ratios; dashed: where the search began."""
-    figure, axes = canvas(SIZE, "σ of an input", "inputs")
+    figure, axes = plots.canvas(SIZE, "σ of an input", "inputs")
     edges = _edges(np.unique(found.levels))
     shares = [
         [row.sigma for row in found.run.rows if row.sigma is not None and row.correct == right]
         for right in (True, False)
     ]
-    axes.hist(shares, bins=edges.tolist(), stacked=True, color=list(PALETTE[:2]), label=["right", "wrong or none"])
-    axes.axvline(found.start or 0.0, color=INK, alpha=0.6, linewidth=1.1, linestyle=(0, (4, 3)))
+    axes.hist(
+        shares, bins=edges.tolist(), stacked=True, color=list(plots.PALETTE[:2]), label=["right", "wrong or none"]
+    )
+    axes.axvline(found.start or 0.0, color=plots.INK, alpha=0.6, linewidth=1.1, linestyle=(0, (4, 3)))
     axes.set_xscale("log")
     axes.set_xticks(_ticks(edges[0], edges[-1]))
     axes.minorticks_off()
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.2g}")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.legend(frameon=False, labelcolor=INK, fontsize=9)
+    plots.plain_numbers(axes)
+    axes.legend(frameon=False, labelcolor=plots.INK, fontsize=9)
     return figure
 
 
@@ -334,16 +336,3 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round numbers between, at most a handful."""
     found = [m * 10.0**e for e in range(-6, 4) for m in (1, 2, 3, 5, 7) if low <= m * 10.0**e <= high]
     return found if len(found) > 1 else [low, high]
-
-
-def _curve(axes: Axes, run: Run, name: str, colour: str, width: float, dash: int = 0) -> None:
-    x, shares = steps(run)
-    style: Any = DASHES[dash]
-    y = [share.value for share in shares]
-    axes.step(x, y, where="pre", color=colour, linewidth=width, linestyle=style, label=name)
-
-
-def _at(run: Run, radii: Floats) -> Floats:
-    """Certified accuracy at each of these radii."""
-    reached = np.sort([row.radius for row in run.rows if row.correct])
-    return (len(reached) - np.searchsorted(reached, radii, side="left")) / len(run.rows)

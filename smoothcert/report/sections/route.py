@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from smoothcert.catalog import describe
 from smoothcert.contracts import Certificate
 from smoothcert.errors import SmoothcertError
@@ -26,7 +24,6 @@ from smoothcert.runs.run import Run
 from smoothcert.runs.verify import Replayed, composition
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 PLACE = 40
@@ -229,23 +226,17 @@ def curve_figure(route: Run, branches: Sequence[Run], others: Sequence[Run]) -> 
     """Certified accuracy against radius: the route, its branches alone and their upper envelope, and other runs."""
     figure, axes = plots.canvas(SIZE, f"{NORMS[route.claim.norm]} radius (inputs in [0, 1])", "certified accuracy")
     for number, run in enumerate(branches):
-        _curve(axes, run, plots.INK, 1.0, "branches alone" if number == 0 else "", 0.4)
+        plots.draw_steps(axes, run, "branches alone" if number == 0 else "", plots.INK, 1.0, alpha=0.4)
     if len(branches) > 1:
-        x, y = _envelope(branches)
+        x, y = plots.envelope_steps(branches)
         axes.step(x, y, where="pre", color=plots.PALETTE[2], linewidth=1.7, label="their upper envelope")
     for number, run in enumerate(others):
-        _curve(axes, run, plots.PALETTE[(3, 4, 5, 1)[number % 4]], 1.7, f" {run.name}")
-    _curve(axes, route, plots.PALETTE[0], 2.3, f" {route.name}")
+        plots.draw_steps(axes, run, f" {run.name}", plots.PALETTE[(3, 4, 5, 1)[number % 4]], 1.7)
+    plots.draw_steps(axes, route, f" {route.name}", plots.PALETTE[0], 2.3)
     axes.set_xlim(left=0.0)
     axes.set_ylim(0.0, 1.0)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=plots.INK, fontsize=9)
+    plots.legend_above(figure)
     return figure
-
-
-def _curve(axes: Axes, run: Run, colour: str, width: float, label: str, alpha: float = 1.0) -> None:
-    x, shares = plots.steps(run)
-    y = [share.value for share in shares]
-    axes.step(x, y, where="pre", color=colour, alpha=alpha, linewidth=width, label=label or None)
 
 
 def binding_figure(run: Replayed) -> Drawing:
@@ -262,15 +253,6 @@ def binding_figure(run: Replayed) -> Drawing:
                       clip_on=False, label=f"branch {name}")  # fmt: skip
     axes.set_xlim(0.0, top)
     axes.set_ylim(0.0, top)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, labelcolor=plots.INK, fontsize=9)
+    plots.plain_numbers(axes)
+    plots.legend_above(figure)
     return figure
-
-
-def _envelope(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
-    """The best certified accuracy at every radius that some run reaches, and nothing beyond."""
-    reached = [np.sort([row.radius for row in run.rows if row.correct]) for run in runs]
-    x = np.unique(np.concatenate([[0.0], *reached]))
-    sizes = [len(run.rows) for run in runs]
-    y = np.max([(len(r) - np.searchsorted(r, x)) / n for r, n in zip(reached, sizes, strict=True)], axis=0)
-    return [*x.tolist(), float(x[-1])], [*y.tolist(), 0.0]
