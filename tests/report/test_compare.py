@@ -193,3 +193,16 @@ def test_published_logs_have_the_right_signs_and_other_data_is_refused(capsys: p
     other = REFERENCE / "imagenet" / "resnet50" / "noise_0.50" / "test" / "sigma_0.50"
     assert run(["compare", logs[1], str(other), "--norm", "l2"]) == 2
     assert "must be on the same inputs" in capsys.readouterr().err
+
+
+def test_the_norm_of_logs_is_said_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("idx\tlabel\tpredict\tradius\tcorrect\n0\t1\t1\t0.5\t1\n")
+    pair = [str(tmp_path / name) for name in ("a.tsv", "b.tsv")]
+    assert run(["compare", *pair]) == 2
+    assert "no norm in a.tsv and b.tsv: say it, as in --norm l2" in capsys.readouterr().err
+    assert run(["compare", *pair, "--norm", "l1"]) == 0 and "(l1, inputs in" in capsys.readouterr().out
+    assert run(["report", pair[0], "--norm", "l1"]) == 0 and "l1" in capsys.readouterr().out
+    assert run(["compare", *pair, "--norm", "l7"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--norm must be one of" in line and "l7" in line
