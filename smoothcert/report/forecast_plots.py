@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smoothcert.report.plots import DASHES, INK, PALETTE, STYLE, save
+from smoothcert.bounds import Floats
+from smoothcert.report.plots import DASHES, INK, PALETTE, STYLE, save, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from smoothcert.ensembles.forecast import ForecastResult
-
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 BINS = np.linspace(-4.0, 4.0, 81)
 
@@ -74,8 +73,7 @@ def size_figure(
         axes.set_xscale("log")
         axes.set_xticks(list(sizes), [str(size) for size in sizes])
         axes.minorticks_off()
-        axes.set_xlabel("members", labelpad=6)
-        axes.set_ylabel(up, labelpad=6)
+        styled(axes, "members", up)
         axes.legend(frameon=False, labelcolor=INK, fontsize=8.5)
     left.set_ylim(bottom=0.0)
     right.set_ylim(0.0, 1.0)
@@ -124,8 +122,7 @@ def of_few(at: Floats, members: int) -> Floats:
 def _histogram(axes: Axes, values: Floats, model: Floats, across: str) -> None:
     axes.hist(values, BINS[::2].tolist(), density=True, color=PALETTE[0], alpha=0.45, label="observed")
     axes.plot(BINS, model, color=INK, linewidth=1.5, label="model")
-    axes.set_xlabel(across, labelpad=6)
-    axes.set_ylabel("density", labelpad=6)
+    styled(axes, across, "density")
     axes.legend(frameon=False, labelcolor=INK, fontsize=8.5)
 
 
@@ -134,8 +131,7 @@ def _diagonal(axes: Axes, model: Floats, seen: Floats, across: str, up: str) -> 
     axes.plot(model, seen, "o", markersize=3, alpha=0.5, color=PALETTE[0], markeredgewidth=0)
     ends = [0.0, max(float(np.max(model)), float(np.max(seen)))]
     axes.plot(ends, ends, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-    axes.set_xlabel(across, labelpad=6)
-    axes.set_ylabel(up, labelpad=6)
+    styled(axes, across, up)
 
 
 def _panels(size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -145,9 +141,4 @@ def _panels(size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         panels = list(figure.subplots(rows, 2).ravel())
-        for axes in panels:
-            axes.grid(color=INK, alpha=0.12, linewidth=0.8)
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.spines[["left", "bottom"]].set_alpha(0.5)
-            axes.tick_params(length=0, pad=5)
     return figure, panels

@@ -23,7 +23,7 @@ from smoothcert.report import metrics, tables
 from smoothcert.report.compare import compare
 from smoothcert.report.metrics import Figures, Interval, default_radii, figures, radius_name
 from smoothcert.report.paired import Estimate
-from smoothcert.report.plots import INK, MARKERS, PALETTE, STYLE
+from smoothcert.report.plots import INK, MARKERS, PALETTE, STYLE, styled
 from smoothcert.report.section import Table, plain
 from smoothcert.report.tables import UNKNOWN
 from smoothcert.runs.run import Run
@@ -231,6 +231,5 @@ def _names(axes: Axes, shown: Versions) -> None:
     names = [f"{shown.versions[i].when:%Y-%m-%d}\n{shown.versions[i].digest[:8]}" for i in places]
     axes.set_xticks(list(places), names, fontsize=8, rotation=0 if len(places) < 5 else 60)
     axes.set_xlim(-0.5, len(shown.versions) - 0.5)
-    axes.grid(color=INK, alpha=0.12, linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=0, pad=6, labelsize=8)
+    styled(axes)
+    axes.tick_params(labelsize=8)

@@ -169,14 +169,19 @@ def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axe
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
-        axes.set_xlabel(across, labelpad=8)
-        axes.set_ylabel(up, labelpad=8)
-        axes.grid(color=INK, alpha=0.12, linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_alpha(0.5)
-        axes.tick_params(length=0, pad=6)
+        styled(axes, across, up)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
     return figure, axes
+
+
+def styled(axes: Axes, across: str = "", up: str = "") -> None:
+    """Labels, a faint grid, and no more ink than needed."""
+    axes.set_xlabel(across, labelpad=8)
+    axes.set_ylabel(up, labelpad=8)
+    axes.grid(color=INK, alpha=0.12, linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_alpha(0.5)
+    axes.tick_params(length=0, pad=6)
 
 
 def _curve(axes: Axes, run: Run, number: int, band: bool, end: float) -> None:
