@@ -209,7 +209,7 @@ def outcome(name: str, line: str) -> str:
     return masked(out.getvalue())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory):
     """All runs, made once; every command is given from their folder, so that no path is absolute."""
     place = tmp_path_factory.mktemp("golden")
