@@ -19,7 +19,7 @@ from smoothcert.files import writing
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.certify import Certify
 from smoothcert.report import aces
-from smoothcert.report.metrics import radius_name
+from smoothcert.report.metrics import radius_name, same_inputs
 from smoothcert.report.plots import DASHES, INK, MARKERS, PALETTE, canvas, legend_above, plain_numbers, save
 from smoothcert.report.section import Figure, Section
 from smoothcert.report.tables import NORMS
@@ -78,7 +78,7 @@ def section(runs: Sequence[Run], radii: Sequence[float]) -> Section | None:
     found = [run for run in runs if run.spec is not None and isinstance(run.spec.procedure, AcesProcedure)]
     if not found:
         return None
-    parts = tuple(_part(one, alone(runs, one.components), radii) for one in _grouped(found))
+    parts = tuple(_part(one, alone(runs, one), radii) for one in _grouped(found))
     return Section(
         "aces", "ACES: accurate where it can be, certified where it counts", lead=LEAD, parts=parts, brief=()
     )
@@ -150,16 +150,16 @@ def _compared(parts: Components, singles: Sequence[AloneRun], radius: float) -> 
     return said
 
 
-def alone(runs: Sequence[Run], parts: Components) -> list[AloneRun]:
+def alone(runs: Sequence[Run], composed: Composed) -> list[AloneRun]:
     """The runs of single networks, one noise level for all, that looked for their radii on the same inputs."""
-    here, found = list(zip(parts.indices.tolist(), parts.labels.tolist(), strict=True)), []
+    origin, found = composed.components.origin, []
     for run in runs:
         one_network = run.spec is None or isinstance(run.spec.procedure, Certify)
-        if not one_network or run.kind != "certify" or run.claim.radii or run.claim.norm != parts.norm:
+        if not one_network or run.kind != "certify" or run.claim.radii or run.claim.norm != composed.run.claim.norm:
             continue
-        if [(row.index, row.label) for row in run.rows] == here:
+        if same_inputs([composed.run, run]):
             try:
-                own = parts.origin is not None and _network(run) == parts.origin.certified
+                own = origin is not None and _network(run) == origin.certified
                 found.append(AloneRun(run, single(run), own))
             except RunError:  # noise levels of its own, or another number of draws for every input
                 continue

@@ -18,7 +18,7 @@ from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN
 from smoothcert.report import plots
 from smoothcert.report.inputs import album
-from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name
+from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name, same_inputs
 from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.render import fill
 from smoothcert.report.section import Figure, Section, table_of
@@ -115,8 +115,8 @@ def _fixed(other: Run, run: Run) -> bool:
     mine, theirs = run.asked, other.spec
     if theirs is None or other.kind != "certify" or _special(other) or other.claim.radii != run.claim.radii:
         return False
-    same = (theirs.model_digest, theirs.data_digest, theirs.norm) == (mine.model_digest, mine.data_digest, mine.norm)
-    return same and [row.index for row in other.rows] == [row.index for row in run.rows]
+    same = (theirs.model_digest, theirs.norm) == (mine.model_digest, mine.norm)
+    return same and same_inputs([run, other])
 
 
 def _changed(found: OwnLevels) -> list[tuple[Row, BeforeMemory]]:

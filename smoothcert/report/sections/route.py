@@ -17,7 +17,7 @@ from smoothcert.errors import SmoothcertError
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.route import RouteProcedure
 from smoothcert.report import plots
-from smoothcert.report.metrics import Share, envelope, figures, radius_name
+from smoothcert.report.metrics import Share, envelope, figures, radius_name, same_inputs
 from smoothcert.report.section import Figure, Section, Table, table_of
 from smoothcert.report.tables import NORMS, decimal, percent
 from smoothcert.runs.run import Run
@@ -151,11 +151,11 @@ def _replayed(run: Run) -> Replayed | None:
 
 def _beside(run: Run, runs: Sequence[Run], replayed: Replayed | None) -> list[Neighbour]:
     """Other runs that looked for their radii on the same inputs."""
-    here, found = [(row.index, row.label) for row in run.rows], []
+    found = []
     for other in runs:
         if other is run or other.kind != "certify" or other.claim.norm != run.claim.norm or other.claim.radii:
             continue
-        if [(row.index, row.label) for row in other.rows] == here:
+        if same_inputs([run, other]):
             branch = _branch(other, replayed)
             role = f"branch {branch} alone" if branch is not None else _role(other)
             found.append(Neighbour(other, role, branch is not None))
