@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from smoothcert.contracts import ABSTAIN, Certificate
 from smoothcert.report.inputs import votes
 from smoothcert.report.meaning import Statement, does_not_say, noise_words, says
-from smoothcert.report.render import fill
+from smoothcert.report.render import beside, fill
 from smoothcert.report.tables import NORMS, class_name, outcome, radius_words, rounded
 from smoothcert.runs.certificate import Document
 from smoothcert.runs.run import UNCOUNTED, Run
@@ -105,6 +105,7 @@ def page(made: Document, pictures: Album | None) -> str:
     said, silent = meaning(made)
     return fill(
         "certificate.html.jinja",
+        style=beside("page.css"),
         title=f"input {row.index} of {record.asked.data.name}",
         headline=headline(made),
         row=row,

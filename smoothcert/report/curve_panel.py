@@ -10,6 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from smoothcert.report import plots
@@ -43,11 +44,18 @@ class Curve:
     run: Run
     reached: list[float]  # radii of the right answers, ascending
 
+    @cached_property
+    def shares(self) -> list[Share]:
+        """What the curve can be: by the number of right answers that reach a radius."""
+        return [Share(hits, len(self.run.rows)) for hits in range(len(self.reached) + 1)]
+
+    def share(self, radius: float) -> Share:
+        """At a radius that was tried."""
+        return self.shares[len(self.reached) - bisect_left(self.reached, radius)]
+
     def at(self, radius: float) -> Share | None:
         """None where the run never tried so large a radius."""
-        if not self.run.claim.tried(radius):
-            return None
-        return Share(len(self.reached) - bisect_left(self.reached, radius), len(self.run.rows))
+        return self.share(radius) if self.run.claim.tried(radius) else None
 
 
 def curve(run: Run) -> Curve:
@@ -102,20 +110,22 @@ def panel(number: int, runs: Sequence[Run], radii: Sequence[float]) -> CurvePane
 
 def _readings(curves: Sequence[Curve], at: Sequence[float], envelope: bool) -> list[list[Any]]:
     """For each run, and then the envelope, at each radius: height, percent, interval; None where it was not tried."""
-    intervals: dict[Share, str] = {}
-
-    def cell(share: Share | None) -> Any:
-        if share is None:
-            return None
-        if share not in intervals:
-            intervals[share] = span(share.interval)
-        return [round(share.value, 5), percent(share), intervals[share]]
-
-    runs = [[cell(one.at(radius)) for radius in at] for one in curves]
+    cells = {share: _cell(share) for one in curves for share in one.shares}
+    tried = [one.run.claim.radii or (math.inf,) for one in curves]
+    read = [
+        [one.share(radius) if radius <= radii[-1] else None for radius in at]
+        for one, radii in zip(curves, tried, strict=True)
+    ]
+    runs: list[list[Any]] = [[None if share is None else cells[share] for share in shares] for shares in read]
     if envelope:
-        best = [max((s for one in curves if (s := one.at(r))), key=lambda s: s.value, default=None) for r in at]
-        runs.append([None if share is None else [round(share.value, 5), percent(share), ""] for share in best])
+        known = [[cells[share] for share in shares if share is not None] for shares in zip(*read, strict=True)]
+        best = [max(shares, default=None) for shares in known]
+        runs.append([None if found is None else [*found[:2], ""] for found in best])
     return runs
+
+
+def _cell(share: Share) -> list[Any]:
+    return [round(share.value, 5), percent(share), span(share.interval)]
 
 
 def _words(curves: Sequence[Curve], radii: Sequence[float]) -> str:

@@ -101,7 +101,8 @@ def table(shown: Versions) -> Table:
     ]
     change = [plain("ACR against the one before", told)] if any(version.change for version in versions) else []
     made = tables.table([version.figures for version in versions])
-    return replace(made, columns=(*facts, *made.columns, *change))
+    radii = [column for column in made.columns if column.radius is not None]  # certified accuracy leads
+    return replace(made, columns=(*radii, *facts, *made.columns[len(radii) :], *change))
 
 
 def as_json(shown: Versions) -> dict[str, Any]:

@@ -64,11 +64,13 @@ def page(
     shared = [line for line in all_said[0] if all(line in said for said in all_said)]
     shown = [_run(run, own[id(run)], shared, runs) for run in runs]
     certified = [run for run in runs if run.kind == "certify"]
-    script = render.fill("page.js.jinja")
+    script, found = render.beside("page.js"), galleries(runs)
+    curves = list(_curves(groups))
     return render.fill(
         "page.html.jinja",
         title=title or (runs[0].name if len(runs) == 1 else f"{len(runs)} runs side by side"),
         script=script,
+        style=render.beside("page.css"),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         runs=shown,
         several=len(runs) > 1,
@@ -77,13 +79,12 @@ def page(
         norm=NORMS[certified[0].claim.norm] if certified else "",
         says=meaning.says(runs),
         does_not_say=meaning.does_not_say(runs),
-        curves=list(_curves(groups)),
-        galleries=galleries(runs),
+        curves=render.fill("curve.html.jinja", curves=curves) if curves else "",
+        galleries=render.fill("gallery.html.jinja", galleries=found) if found else "",
+        listing=render.fill("listing.html.jinja", runs=shown),
         tables=[(NORMS[group[0].claim.norm], _table(group, suited)) for group, suited in groups],
         level=f"{LEVEL * 100:g} %",
-        span=span,
-        radius_name=radius_name,
-        percent=percent,
+        radii=[_at(*pair) for pair in shown[0].figures.certified_accuracy.items()],
         said=tables.said([run.figures for run in shown]),
         notes=list(tables.warnings([run.figures for run in shown])),
         unequal=not same_inputs(runs) or tables.warning([run.claim for run in certified]),
@@ -141,6 +142,13 @@ def conditions(run: Run) -> list[str]:
         "every case counted" if exact else f"α = {spec.alpha:g} an input",
         f"seed {spec.seed}",
     ]
+
+
+def _at(radius: float, share: Share | None) -> tuple[str, float, str, str]:
+    """A row of the table of one run: radius, percent of a bar's length, percent as shown, interval."""
+    if share is None:
+        return radius_name(radius), 0.0, "", ""
+    return radius_name(radius), 100.0 * share.value, percent(share), span(share.interval)
 
 
 def _by_norm(runs: Sequence[Run], radii: Sequence[float]) -> Iterator[tuple[list[Run], Sequence[float]]]:

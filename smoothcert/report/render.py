@@ -100,6 +100,11 @@ def fill(template: str, **values: Any) -> str:
     return _templates().get_template(template).render(**values)
 
 
+def beside(name: str) -> str:
+    """A file beside this one as it stands: a page's style, its script."""
+    return (HERE / name).read_text(encoding="utf-8")
+
+
 def tex(text: str) -> str:
     """Text that LaTeX prints as it stands."""
     return "".join(LATEX.get(mark, mark) for mark in one_line(text))
