@@ -21,7 +21,7 @@ from smoothcert.report import paired
 from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name, reached
 from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.section import Table, table_of
-from smoothcert.report.tables import decimal, ends, percent, signed
+from smoothcert.report.tables import decimal, ends, percent, rounded
 from smoothcert.runs.run import Claim, Run
 
 WIDEST = 12  # characters of a run's name over a column
@@ -125,10 +125,10 @@ def too_low(found: Compared, limits: Mapping[str, float]) -> list[str]:
     if unknown:
         known = ", ".join(found.figures)
         raise OptionError(f"--fail-below must name figures of this comparison ({known}); got '{unknown[0]}'")
+    low = {name: found.figures[name] for name, least in limits.items() if found.figures[name] < least}
     return [
-        f"{label(name)} changed by {signed(found.figures[name])}, allowed is {least:+g}".replace("-", "−")
-        for name, least in limits.items()
-        if found.figures[name] < least
+        f"{label(name)} changed by {'+' * (value > 0)}{rounded(value)}, allowed is {limits[name]:+g}".replace("-", "−")
+        for name, value in low.items()
     ]
 
 

@@ -150,12 +150,6 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {round(seconds) % 60:02} s"
 
 
-def signed(value: float, shift: int = 0) -> str:
-    """A difference with its sign, three decimals rounded down, the point then moved to the right by `shift`."""
-    found = rounded(value, shift=shift)
-    return found if found.startswith("−") else f"+{found}"
-
-
 def ends(interval: Interval, shift: int = 0) -> str:
     """An interval of a difference, rounded outwards."""
     return f"{rounded(interval.low, shift=shift)} to {rounded(interval.high, ROUND_CEILING, shift)}"

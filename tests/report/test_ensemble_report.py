@@ -245,8 +245,8 @@ def test_figures_are_rounded_down_and_intervals_outwards(found: Comparison) -> N
     assert rows["average of 2 members"] == ["75.0 ± 0.0", "37.5 ± 17.7", "12.5 ± 17.7", "0.218 ± 0.009"]
     assert rows["strongest, m0"][-1] == "0.225"
     pair = np.array([[[0.592], [0.608]]])
-    assert ensembles._signed(resampled(pair, 9).gain(0, 1, 0), 2) == "−1.6\n−1.6 to −1.6"
-    assert ensembles._signed(Estimate(0.00012, -0.00012, 0.00012)) == "+0.000\n−0.001 to 0.001"
+    assert ensembles._signed(resampled(pair, 9).gain(0, 1, 0), 2) == "−1.60\n−1.6 to −1.6"
+    assert ensembles._signed(Estimate(0.00012, -0.00012, 0.00012)) == "+0.0001\n−0.001 to 0.001"
     assert tables.rounded(-0.0) == "0.000"
 
 

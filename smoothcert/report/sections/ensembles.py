@@ -16,10 +16,10 @@ from smoothcert.bounds import Floats
 from smoothcert.report import plots
 from smoothcert.report.ensembles import Comparison, EnsembleGain, RunFigures, compare
 from smoothcert.report.families import Found, difference, find
-from smoothcert.report.metrics import LEVEL, Interval, radius_name, reached
+from smoothcert.report.metrics import LEVEL, radius_name, reached
 from smoothcert.report.paired import RESAMPLES, SEED, Estimate
 from smoothcert.report.section import Figure, Section, Table, table_of
-from smoothcert.report.tables import NORMS, UNKNOWN, count, ends, rounded, signed
+from smoothcert.report.tables import NORMS, UNKNOWN, count, rounded
 from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
@@ -134,8 +134,9 @@ def _gain_cells(gain: EnsembleGain) -> Iterator[str]:
 
 
 def _signed(estimate: Estimate, shift: int = 0, unit: str = "") -> str:
-    """A gain with its sign, rounded down, and its interval, rounded outwards."""
-    return f"{signed(estimate.value, shift)}{unit}\n{ends(Interval(estimate.low, estimate.high), shift)}"
+    """A gain with its sign, to nearest, and its interval, rounded outwards."""
+    value, around = estimate.told(shift)
+    return f"{value}{unit}\n{around}"
 
 
 def _costs(found: Comparison) -> Iterator[str]:
