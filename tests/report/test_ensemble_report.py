@@ -29,6 +29,7 @@ from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.section import Section
 from smoothcert.report.sections import ensembles
 from smoothcert.runs.run import Row, Run
+from smoothcert.runs.store import read
 from smoothcert.sampling.fixed import Fixed
 
 RADII = [0.0, 0.25, 0.5]
@@ -343,6 +344,10 @@ def test_a_family_is_found_by_its_hashes(here: Path, capsys: pytest.CaptureFixtu
     assert fewer["vote"] == "soft vote in k consensus (k 2)" and fewer["time"]["against"] == "run-abc"
     assert 2.0 <= fewer["members_asked_a_draw"] == pytest.approx(3 - fewer["draws_without_all_members"])
     assert fewer["same_evaluations"]["draws"] == round(500 * fewer["members_asked_a_draw"])
+
+
+def test_a_page_from_python_has_ensembles_too(here: Path) -> None:
+    assert "Ensembles beside their members" in page([read(here / name) for name in ("run-abc", "a", "b", "c")])
 
 
 def test_without_two_members_nothing_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,15 @@ def test_missing_and_empty_runs_are_one_line(tmp_path: Path) -> None:
         smoothcert("export", tmp_path / "empty", "--out", tmp_path / "o")
 
 
+def test_the_norm_of_a_log_is_unstated_unless_the_user_states_it(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    smoothcert("report", log)
+    assert "unstated norm" in (out := capsys.readouterr().out) and "does not state the norm" in out
+    smoothcert("report", log, "--norm", "linf", "--json")
+    assert json.loads(capsys.readouterr().out)["norm"] == "linf"
+    with pytest.raises(OptionError, match="--norm must be one of l0, l1, l2, linf; got 'l3'"):
+        smoothcert("report", log, "--norm", "l3")
+
+
 def test_equal_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     paths = [tmp_path / "x" / "test" / "s", tmp_path / "y" / "test" / "s"]
     assert report.distinct(paths) == ["x/test/s", "y/test/s"]
