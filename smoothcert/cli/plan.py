@@ -9,6 +9,7 @@ import typer
 
 from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, console, print_json
+from smoothcert.cli.report import LogNorm, open_named
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def command(
     n: Annotated[int, typer.Option("--n", "--N", help="Draws of fixed n.")] = 100_000,
     n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class.")] = 100,
     like: Annotated[Path | None, typer.Option(help="Run or log whose inputs the new ones will be like.")] = None,
+    norm: LogNorm = None,
     like_n: Annotated[int, typer.Option(help="Draws behind each radius of a log.")] = 100_000,
     like_alpha: Annotated[float | None, typer.Option(help="Alpha of a log; default: as it shows.")] = None,
     rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
@@ -44,9 +46,8 @@ def command(
 
     from smoothcert import plan
     from smoothcert.plan.like import recovered
-    from smoothcert.runs.exchange import open_run
 
-    run = open_run(like) if like is not None else None
+    run = open_named([like], None, norm)[0] if like is not None else None
     chosen, dim = _noise(noise, sigma, set_, run), run.spec.dim if run is not None and run.spec is not None else None
     p, notes = (None, []) if run is None else recovered(run, chosen, dim or plan.ASSUMED_DIM, like_n, like_alpha)
     request = plan.PlanRequest(chosen, asked, alpha, beta, cap, n, n0, dim, p)

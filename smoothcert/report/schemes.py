@@ -118,10 +118,6 @@ class ExpectedDraws:
     expected: float
     used: int
 
-    @property
-    def ratio(self) -> float:
-        return self.used / self.expected
-
 
 def scheme(run: Run) -> Scheme | None:
     """The scheme of a run; None where it has no boundaries, or where its rows were made with others."""
