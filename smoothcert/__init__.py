@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from smoothcert.classifiers import load
     from smoothcert.classifiers.composed import Denoised
-    from smoothcert.compositions import Aces, Route
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
     from smoothcert.ensembles.spec import Ensemble
     from smoothcert.errors import SmoothcertError
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from smoothcert.noise.gaussian_grid import GaussianGrid
     from smoothcert.noise.splitting import Splitting
     from smoothcert.noise.uniform import Uniform
-    from smoothcert.smoothed import Smoothed
+    from smoothcert.smoothed import Aces, Route, Smoothed
 
 __version__ = "0.1.0"
 
 # Where each public name lives; imported when first used, so that `smoothcert --help` does not wait for torch.
 _HOME = {
     "ABSTAIN": "smoothcert.contracts",
-    "Aces": "smoothcert.compositions",
+    "Aces": "smoothcert.smoothed",
     "Certificate": "smoothcert.contracts",
     "SmoothcertError": "smoothcert.errors",
     "Denoised": "smoothcert.classifiers.composed",
@@ -42,7 +41,7 @@ _HOME = {
     "Gaussian": "smoothcert.noise.gaussian",
     "GaussianGrid": "smoothcert.noise.gaussian_grid",
     "Memory": "smoothcert.memory",
-    "Route": "smoothcert.compositions",
+    "Route": "smoothcert.smoothed",
     "Smoothed": "smoothcert.smoothed",
     "Splitting": "smoothcert.noise.splitting",
     "Uniform": "smoothcert.noise.uniform",

@@ -205,7 +205,7 @@ def labels(
     smoothcert train --data cifar10 --arch resnet20 --sigma 0.25 --labels labels.npz --out models/a-select
     """
     o.check_file(out, ".npz", there=False)
-    from smoothcert.runs.labels import right_votes
+    from smoothcert.runs.components import right_votes
     from smoothcert.runs.store import read
     from smoothcert.training.selection import selection_labels, write_labels
 

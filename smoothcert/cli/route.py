@@ -36,7 +36,7 @@ def labels(
         raise OptionError(f"RUN must be given for every branch, at least two; got {len(runs)}")
     import numpy as np
 
-    from smoothcert.runs.labels import gains
+    from smoothcert.runs.components import gains
     from smoothcert.runs.store import read
     from smoothcert.training.selection import branch_labels, write_labels
 
