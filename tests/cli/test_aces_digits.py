@@ -31,12 +31,13 @@ def place(tmp_path_factory):
 
 def test_the_frontier_joins_the_core_and_the_smoothed_network(place, capsys, monkeypatch):
     monkeypatch.chdir(place)
-    found = components(Path("run"), None).at(GRID)
+    whole = components(Path("run"), None)
+    found = whole.at(GRID)
     natural = (found.answers.natural == found.labels).mean(axis=1)
     gain = np.where(found.answers.label == found.labels, found.answers.radius, 0.0).mean(axis=1)
     core = load_data("digits", "test", max=100)
     clean = library.load("accurate")(core.tensors()).argmax(1).numpy()
-    assert (found.core == clean).all() and natural[0] == (clean == core.labels).mean() > 0.9
+    assert (whole.core == clean).all() and natural[0] == (clean == core.labels).mean() > 0.9
     assert natural[0] > natural[-1] and gain[0] == 0.0 < gain[-1]
     # More is selected at larger thresholds, so less is left to the core.
     assert (np.diff((found.selection.label == 1).sum(axis=1)) >= 0).all()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from made_runs import log_of, run_of
 
-from smoothcert.report import draw_plots, plots
+from smoothcert.report import plots
+from smoothcert.report.sections import draws as draw_plots
 from smoothcert.report.sections.draws import factor
 from smoothcert.report.spending import Spread, saving, spread
 from smoothcert.runs.run import Row, Run

@@ -14,10 +14,10 @@ from made_runs import log_of, run_of
 from smoothcert.boundaries import Boundaries, Verdict, profile
 from smoothcert.contracts import Answer, Source
 from smoothcert.noise.gaussian import Gaussian
-from smoothcert.report import draw_plots
 from smoothcert.report.metrics import Share
 from smoothcert.report.schemes import Scheme, chain, curve, decisions, estimate, expected_draws, logit, scheme
 from smoothcert.report.schemes import stage_outcomes as courses
+from smoothcert.report.sections import draws as draw_plots
 from smoothcert.runs.run import Row, Run
 from smoothcert.sampling._shared import follow
 

@@ -47,6 +47,6 @@ def test_rows_are_those_of_each_model_alone(together):
 def test_members_asked_are_counted_over_attempts(together):
     together("runs")
     once = read(Path("runs/two")).means.member_calls
-    assert 2 * once["rows"] <= once["asked"] <= 3 * once["rows"] and once["members"] == 3
+    assert 2 * once.rows <= once.asked <= 3 * once.rows and once.members == 3
     together("runs")
     assert read(Path("runs/two")).means.member_calls == once

@@ -30,10 +30,10 @@ MOST = 15e6  # bytes in all
 def settings_of(command, monkeypatch):
     """The settings that a `smoothcert train` command line stands for, without training."""
     caught = []
-    monkeypatch.setattr(train, "_train", lambda settings, out, device: caught.append((settings.table(), out)))
+    monkeypatch.setattr(train, "_train", lambda trainings, threads, device: caught.extend(trainings))
     assert run(shlex.split(command)[1:]) == 0
     [(settings, out)] = caught
-    return settings, out
+    return settings.table(), out
 
 
 def test_there_are_members_for_an_ensemble():
