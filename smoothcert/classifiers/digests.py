@@ -21,8 +21,8 @@ Covers = Literal["weights", "source"]
 class ModelDigest:
     """A hash of a model, and what it covers.
 
-    weights: all that decides the scores. source: the file of a callable, and the networks it names; whatever else it
-    loads can be replaced without the hash changing.
+    weights: all that decides the scores. source: the file of a callable, and the networks it holds or names; whatever
+    else it loads can be replaced without the hash changing.
     """
 
     hex: str
@@ -49,8 +49,9 @@ def of_callable(spec: str) -> ModelDigest:
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
     target: Any = functools.reduce(lambda found, part: getattr(found, part, None), attribute.split("."), module)
-    covers: Covers = "weights" if (held := _held(target)) else "source"
-    states = "".join(state_digest(network) for network in held or _named(target))
+    # A network is its weights and its source. What merely holds or names one may hold other things that decide scores.
+    covers: Covers = "weights" if _networks([getattr(target, "__self__", target)]) else "source"
+    states = "".join(state_digest(network) for network in _held(target) or _named(target))
     name = attribute if file else spec  # a file may hold several
     return of_files([Path(file)] if file else [], covers, name + states)
 

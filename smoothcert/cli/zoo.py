@@ -43,10 +43,10 @@ def _facts(network: Network) -> dict[str, Any]:
 def _list(networks: list[Network]) -> None:
     from smoothcert.report.tables import UNKNOWN, decimal
 
-    heads, lines = ("name", "data", "σ", "objective", "ACR", *(f"% at {radius}" for radius in RADII), "size"), []
+    heads, lines = ("name", "data", "σ", "objective", *(f"% at {radius}" for radius in RADII), "ACR", "size"), []
     for network in networks:
         settings, measured = network.config["settings"], network.measured
-        figures = [decimal(measured.acr), *(_percent(measured, radius) for radius in RADII)] if measured else []
+        figures = [*(_percent(measured, radius) for radius in RADII), decimal(measured.acr)] if measured else []
         cells = figures or [UNKNOWN] * (len(RADII) + 1)
         about = settings["data"], f"{settings['sigma']:g}", settings["objective"]
         lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))

@@ -253,7 +253,7 @@ def test_weights_outside_a_callables_source_are_part_of_the_model(name, outside)
         load(f"outside_net:{name}")
         found.append(digest(f"outside_net:{name}"))
     assert found[0] == found[2] != found[1]
-    assert found[0].covers == ("source" if name == "named" else "weights")
+    assert found[0].covers == ("weights" if name in ("net", "method") else "source")
 
 
 def test_buffers_that_no_state_holds_are_part_of_the_model(outside):

@@ -39,7 +39,7 @@ def test_the_list_has_a_line_for_each_with_its_figures(smoothcert):
     lines = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
     assert code == 0 and set(NAMES) <= set(lines)
     for name, network in zoo.networks().items():
-        data, sigma, objective, acr, *shares, size, unit = lines[name][1:]
+        data, sigma, objective, *shares, acr, size, unit = lines[name][1:]
         assert unit == "kB" and abs(float(size) - network.size / 1000) <= 0.5
         settings = network.config["settings"]
         assert (data, float(sigma), objective) == (settings["data"], settings["sigma"], settings["objective"])
