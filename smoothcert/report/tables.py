@@ -205,6 +205,7 @@ def _at(radius: float, runs: Sequence[Figures], same: bool) -> Column:
 
 def _misleading(runs: Sequence[Figures]) -> Iterator[str]:
     """Where ACR and certified accuracy at 0 rank runs of one question the other way round."""
+    found = []
     for one in runs:
         passed = [
             one_line(other.name)
@@ -213,11 +214,12 @@ def _misleading(runs: Sequence[Figures]) -> Iterator[str]:
             and one.accuracy.hits < other.accuracy.hits
             and warning([one.claim, other.claim]) is None
         ]
-        if passed:
-            yield (
-                f"{one_line(one.name)} has a larger ACR than {', '.join(passed)} but a smaller certified accuracy at "
-                "radius 0: a few large radii raise ACR; compare certified accuracy at the radii that matter"
-            )
+        found += [f"{one_line(one.name)} than {', '.join(passed)}"] if passed else []
+    if found:
+        yield (
+            f"ACR is larger but certified accuracy at radius 0 smaller in {'; in '.join(found)}: a few large radii "
+            "raise ACR; compare certified accuracy at the radii that matter"
+        )
 
 
 def _clean(run: Figures) -> Share | None:

@@ -167,10 +167,10 @@ def test_a_larger_acr_with_fewer_right_answers_is_pointed_out() -> None:
     few, many = run("few", 3.0, wrong=2), run("many", 0.3, 0.3, wrong=1)
     said = [line for line in tables.notes([few, many]) if "ACR" in line]
     assert said == [
-        "few has a larger ACR than many but a smaller certified accuracy at radius 0: a few large radii raise ACR; "
+        "ACR is larger but certified accuracy at radius 0 smaller in few than many: a few large radii raise ACR; "
         "compare certified accuracy at the radii that matter"
     ]
-    assert not any("larger ACR" in line for line in tables.notes([many, many]))
+    assert not any("ACR is larger" in line for line in tables.notes([many, many]))
 
 
 def test_what_was_not_hashed_and_what_a_log_does_not_state_is_said() -> None:
