@@ -194,7 +194,7 @@ def _question(before: Run, after: Run) -> tuple[str, str] | None:
     first, second = before.claim, after.claim
     if "unstated" in (first.norm, second.norm):
         silent = " and ".join(run.name for run in (before, after) if run.claim.norm == "unstated")
-        return "have radii in a known norm, as both must,", f"no norm in {silent}: say it, as in --norm l2"
+        return "have radii in a stated norm", f"no norm in {silent} (give it, as in --norm l2)"
     if first.norm != second.norm:
         return f"have radii in {first.norm}", second.norm
     if first.radii != second.radii:

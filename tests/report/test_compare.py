@@ -74,7 +74,7 @@ def asked(**changes: Any) -> Run:
         (asked(data_digest="e" * 64), "be on the same data"),
         (changed(kind="predict"), "hold certify results to be compared with old; got predict"),
         (changed(claim=replace(NEW.claim, norm="l1")), "have radii in l2 to be compared with old; got l1"),
-        (changed(claim=replace(NEW.claim, norm="unstated")), "got no norm in new: say it, as in --norm l2"),
+        (changed(claim=replace(NEW.claim, norm="unstated")), "got no norm in new (give it, as in --norm l2)"),
         (asked(sampling={"name": "spending", "radii": [0.5]}), "be asked for the largest radius"),
         (asked(procedure={"name": "certify", "against": "labels"}), "test the class of its draws"),
         (asked(preparation={"name": "per_input_sigma"}), "give certificates"),
@@ -200,7 +200,7 @@ def test_the_norm_of_logs_is_said_by_an_option(tmp_path: Path, capsys: pytest.Ca
         (tmp_path / name).write_text("idx\tlabel\tpredict\tradius\tcorrect\n0\t1\t1\t0.5\t1\n")
     pair = [str(tmp_path / name) for name in ("a.tsv", "b.tsv")]
     assert run(["compare", *pair]) == 2
-    assert "no norm in a.tsv and b.tsv: say it, as in --norm l2" in capsys.readouterr().err
+    assert "no norm in a.tsv and b.tsv (give it, as in --norm l2)" in capsys.readouterr().err
     assert run(["compare", *pair, "--norm", "l1"]) == 0 and "(l1, inputs in" in capsys.readouterr().out
     assert run(["report", pair[0], "--norm", "l1"]) == 0 and "l1" in capsys.readouterr().out
     assert run(["compare", *pair, "--norm", "l7"]) == 2
