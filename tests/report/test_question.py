@@ -99,11 +99,11 @@ def test_the_curve_ends_where_the_question_does() -> None:
 
 def test_the_page_says_it_first() -> None:
     text = page([ONE, LABELS, FULL])
-    assert text.index("What was asked") < text.index("At a glance")
+    assert text.index("Before you read the figures") < text.index("At a glance")
     assert "<strong>one, labels:</strong> radius 0.5 was asked for; larger radii were not tried." in text
     assert "their ACR do not compare" in text
     assert "Certified accuracy at radius 0.5" in text and "radii above 0.5 were not tried" in text
-    assert "What was asked" not in page([FULL, LOG])
+    assert "Before you read the figures" not in page([FULL, LOG])
     alone = page([LABELS])
     assert "<li>Radius 0.5 was asked for" in alone and "compare" not in alone.split("</style>")[1]
     assert "only the true one was tested here" in alone
