@@ -1,7 +1,7 @@
 """Whatever comes from outside is read here: files, JSON, TOML, databases, and the typed values that they must hold.
 
-A stranger's file must neither run anything, nor hang, nor fill the memory, nor end in a traceback. So only regular files
-are opened, sizes are looked at before contents, nesting and numbers have bounds, a database must have exactly the
+A stranger's file must neither run anything, nor hang, nor fill the memory, nor end in a traceback. So only regular
+files are opened, sizes are looked at before contents, nesting and numbers have bounds, a database must have exactly the
 tables it should have, and each value must be of the type that its field declares. What is not so is said in one line.
 """
 
