@@ -149,8 +149,8 @@ class Readout(Protocol):
     def __call__(self, scores: Tensor) -> Tensor:
         """Scores [batch, classes] → int64 outcome numbers [batch, columns]."""
 
-    def close(self, scores: Tensor, share: float) -> Tensor:
-        """Whether an outcome [batch, columns] may change when every score does, by this share of the row's largest."""
+    def close(self, scores: Tensor, error: float) -> Tensor:
+        """Whether an outcome [batch, columns] may change when every score does, by at most this."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +163,9 @@ class TopClass:
     def __call__(self, scores: Tensor) -> Tensor:
         return scores.argmax(dim=1, keepdim=True)
 
-    def close(self, scores: Tensor, share: float) -> Tensor:
+    def close(self, scores: Tensor, error: float) -> Tensor:
         first, second = scores.topk(2, dim=1).values.unbind(dim=1)
-        return (first - second <= 2 * share * scores.abs().amax(dim=1)).unsqueeze(1)  # one falls, the other rises
+        return (first - second <= 2 * error).unsqueeze(1)  # one falls, the other rises
 
 
 @dataclass(frozen=True)

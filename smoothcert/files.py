@@ -24,15 +24,15 @@ def writing(path: Path) -> Iterator[None]:
         raise OutputError(f"{path} must be writable; got: {error.strerror or error}") from error
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to the disk, then rename over it."""
+def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write beside the target, flush to the disk, then rename over it; `mode` is for whom it is to be readable."""
     if not path.name or (path.exists() and not path.is_file()):
         # A rename would put a file in the place of a device.
         raise OutputError(f"output {path} must be a file; got a {'folder' if path.is_dir() else 'device'}")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
         try:
-            with part.open("wb") as file:
+            with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

@@ -114,13 +114,13 @@ def typed(kind: Any, value: Any, where: str = "") -> Any:
         return _one_of(arguments, value, where)
     if origin is Literal:
         if value not in arguments or isinstance(value, bool):
-            raise ValueError(f"{where} must be one of {', '.join(map(str, arguments))}; got {_shown(value)}")
+            raise ValueError(f"{where} must be one of {', '.join(map(str, arguments))}; got {shown(value)}")
         return value
     if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
         return _from_table(kind, value, where)
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise TypeError(f"{where} must be a list; got {_shown(value)}")
+            raise TypeError(f"{where} must be a list; got {shown(value)}")
         inner = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else list(arguments)
         if len(inner) != len(value):
             raise ValueError(f"{where} must hold {len(inner)} values; got {len(value)}")
@@ -130,7 +130,7 @@ def typed(kind: Any, value: Any, where: str = "") -> Any:
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not (type(None) if kind is None else kind):
-        raise TypeError(f"{where} must be {_named(kind)}; got {_shown(value)}")
+        raise TypeError(f"{where} must be {_named(kind)}; got {shown(value)}")
     return value
 
 
@@ -156,7 +156,7 @@ def _from_table(kind: Any, value: Any, where: str) -> Any:
         known, needed = list(kind._fields), [name for name in kind._fields if name not in kind._field_defaults]
     whose = f" of {where}" if where else ""
     if extra := [key for key in table if key not in known]:
-        raise ValueError(f"no field{whose} is called {_shown(extra[0])}")
+        raise ValueError(f"no field{whose} is called {shown(extra[0])}")
     if missing := [name for name in needed if name not in table]:
         raise ValueError(f"{missing[0]}{whose} is missing")
     return kind(**{key: typed(hints[key], item, f"{where} {key}".strip()) for key, item in table.items()})
@@ -164,7 +164,7 @@ def _from_table(kind: Any, value: Any, where: str) -> Any:
 
 def _table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"{where or 'it'} must be a table; got {_shown(value)}")
+        raise TypeError(f"{where or 'it'} must be a table; got {shown(value)}")
     return value
 
 
@@ -173,7 +173,8 @@ def _named(kind: Any) -> str:
     return words.get(kind, str(kind))
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as a message can hold it."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 

@@ -29,9 +29,9 @@ class ClassAndEntropy:
     def __call__(self, scores: Tensor) -> Tensor:
         return torch.cat([TopClass()(scores), _bin(_entropy(scores))], dim=1)
 
-    def close(self, scores: Tensor, share: float) -> Tensor:
-        error = _entropy_slope(scores) * share * _size(scores)
-        return torch.cat([TopClass().close(scores, share), _near(_entropy(scores), error)], dim=1)
+    def close(self, scores: Tensor, error: float) -> Tensor:
+        moved = _entropy_slope(scores) * error
+        return torch.cat([TopClass().close(scores, error), _near(_entropy(scores), moved)], dim=1)
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class SelectorUncertainty:
     def __call__(self, scores: Tensor) -> Tensor:
         return _bin(_unselected(scores))
 
-    def close(self, scores: Tensor, share: float) -> Tensor:
+    def close(self, scores: Tensor, error: float) -> Tensor:
         value = _unselected(scores)
-        return _near(value, 2 * value * (1 - value) * share * _size(scores))
+        return _near(value, 2 * value * (1 - value) * error)
 
 
 def _entropy(scores: Tensor) -> Tensor:
@@ -82,7 +82,3 @@ def _near(value: Tensor, error: Tensor) -> Tensor:
 
 def _edges() -> Tensor:
     return torch.arange(1, BINS, dtype=torch.float64) / BINS
-
-
-def _size(scores: Tensor) -> Tensor:
-    return scores.abs().amax(dim=1).double()

@@ -11,13 +11,13 @@ import dataclasses
 import hashlib
 import json
 import math
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from smoothcert import catalog
+from smoothcert import catalog, foreign
 from smoothcert.contracts import Noise, Norm, Procedure, Sampling
 from smoothcert.data import Subset
 from smoothcert.errors import RunError, SmoothcertError
@@ -25,14 +25,32 @@ from smoothcert.errors import RunError, SmoothcertError
 if TYPE_CHECKING:
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
-FORMAT = 2
+FORMAT = 3
+MOST_VALUES = 2**40  # of one input: far beyond what anybody certifies, and their number is still exact
+HIDDEN = -1  # in the place of a seed that is committed to, and told when the run is complete
 # A model or data set may move to another place; its digest says that it is the same.
 PLACES = ("model", "data")
 SUBSET = tuple(item.name for item in dataclasses.fields(Subset) if item.name != "spec")
-PLAIN: dict[str, type] = {
-    "model": str, "model_digest": str, "model_covers": str, "data": str, "data_digest": str, "inputs": int, "seed": int,
-}  # fmt: skip
+PLAIN = ("model", "model_digest", "model_covers", "data_digest", "inputs", "shape")
 PARTS = ("noise", "procedure", "sampling", "preparation")
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """To a seed that was drawn in secret: its hash is on record before the first draw, so that no seed was chosen."""
+
+    digest: str  # sha256 of question, attempt, seed and nonce
+    attempt: int  # at this question, as far as that machine knows; 1: the first
+    nonce: str = ""  # told with the seed, when the run is complete
+
+    def opens(self, seed: int, question: str) -> bool:
+        """Whether this is what was committed to."""
+        return bool(self.nonce) and self.digest == committed(question, self.attempt, seed, self.nonce)
+
+
+def committed(question: str, attempt: int, seed: int, nonce: str) -> str:
+    """The hash that a commitment publishes."""
+    return hashlib.sha256(json.dumps([question, attempt, seed, nonce]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,7 @@ class Spec:
     seed: int = 0
     preparation: PerInputSigma | None = None  # what chooses each input's own noise before its draws
     model_covers: Literal["weights", "source"] = "weights"  # what the model's digest was taken of
+    commitment: Commitment | None = None  # where the seed was drawn in secret
 
     @property
     def sampling(self) -> Sampling | None:
@@ -92,10 +111,29 @@ class Spec:
         return f"only the source of {self.model} could be hashed: weights it loads from elsewhere are not covered"
 
     @property
+    def revealed(self) -> bool:
+        """Whether the seed is told, so that draws can be repeated."""
+        return self.seed != HIDDEN
+
+    @property
+    def hidden(self) -> Spec:
+        """As it may be shown before the run is complete: without a seed that is committed to."""
+        if self.commitment is None:
+            return self
+        return dataclasses.replace(self, seed=HIDDEN, commitment=dataclasses.replace(self.commitment, nonce=""))
+
+    @property
+    def question(self) -> str:
+        """A hash of all of it but places and seed."""
+        return _hash({key: value for key, value in self._settings().items() if key not in ("seed", "commitment")})
+
+    @property
     def fingerprint(self) -> str:
-        """A hash of all of it but places."""
-        settings = {key: value for key, value in self.tables().items() if key not in PLACES}
-        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        """A hash of all of it but places; a commitment stands for its seed."""
+        return _hash(self.hidden._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        return {key: value for key, value in self.tables().items() if key not in PLACES}
 
     def differences(self, other: Spec) -> list[str]:
         """The settings in which two specs differ, in words."""
@@ -107,26 +145,31 @@ class Spec:
         """As plain values for TOML and JSON; what is None is left out."""
         subset = {key: value for key, value in dataclasses.asdict(self.data).items() if key != "spec"}
         parts = {name: part and catalog.describe(part) for name in PARTS if (part := getattr(self, name)) is not None}
-        return _plain({**{key: getattr(self, key) for key in PLAIN}, "data": self.data.spec, **subset,
-                       "shape": self.shape, **parts})  # fmt: skip
+        secret = None if self.commitment is None else dataclasses.asdict(self.commitment)
+        return _plain({**{key: getattr(self, key) for key in PLAIN}, "seed": self.seed, "data": self.data.spec,
+                       **subset, **parts, "commitment": secret})  # fmt: skip
 
     @classmethod
-    def parse(cls, tables: Mapping[str, Any]) -> Spec:
+    def parse(cls, tables: Any) -> Spec:
         """From such values; RunError in one line where they are not those of a spec."""
         try:
-            _check(tables)
-            parts = {name: dict(tables[name]) for name in PARTS if name in tables}
+            table = foreign.typed(dict[str, Any], tables, "question")
+            if extra := set(table) - {*PLAIN, *SUBSET, *PARTS, "seed", "data", "commitment"}:
+                raise ValueError(f"no setting is called {min(extra)!r}")
+            parts = {name: foreign.typed(dict[str, Any], table[name], name) for name in PARTS if name in table}
             if "sampling" in parts:
                 parts["procedure"]["sampling"] = catalog.rebuild("sampling", parts["sampling"])
-            return cls(
-                **{key: tables[key] for key in PLAIN if key != "data"},
-                data=Subset(tables["data"], **{key: tables[key] for key in SUBSET if key in tables}),
-                shape=tuple(tables["shape"]),
+            subset = {"spec": table["data"], **{key: table[key] for key in SUBSET if key in table}}
+            found = cls(
+                data=foreign.typed(Subset, subset),
                 noise=catalog.rebuild("noise", parts["noise"]),
                 procedure=catalog.rebuild("procedures", parts["procedure"]),
                 preparation=catalog.rebuild("preparation", parts["preparation"]) if "preparation" in parts else None,
+                **{key: foreign.typed(kind, table[key], key) for key, kind in _kinds().items() if key in table},
             )
-        except (SmoothcertError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            _check(found)
+            return found
+        except (SmoothcertError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise RunError(f"the question of a run must be whole; got one that is not ({_short(error)})") from error
 
 
@@ -158,13 +201,10 @@ class Means:
         return _plain(dataclasses.asdict(self))
 
     @classmethod
-    def parse(cls, tables: Mapping[str, Any]) -> Means:
-        calls = tables.get("member_calls")
-        more = {
-            "notes": tuple(tables.get("notes", ())),
-            "member_calls": None if calls is None else MemberCalls(**calls),
-        }
-        return cls(**{**tables, **more})
+    def parse(cls, tables: Any) -> Means:
+        """From such values; ValueError or TypeError where they are not those of means."""
+        found: Means = foreign.typed(cls, tables, "means")
+        return found
 
 
 @dataclass(frozen=True)
@@ -174,27 +214,35 @@ class Recipe:
     spec: Spec
     means: Means
 
+    def tables(self) -> dict[str, Any]:
+        return {"format": FORMAT, "question": self.spec.tables(), "means": self.means.tables()}
+
     def write(self, path: Path) -> None:
         """As TOML, whole or not at all."""
         import tomli_w
 
         from smoothcert.files import write_whole
 
-        tables = {"format": FORMAT, "question": self.spec.tables(), "means": self.means.tables()}
-        write_whole(path, tomli_w.dumps(tables).encode())
+        write_whole(path, tomli_w.dumps(self.tables()).encode())
 
     @classmethod
     def read(cls, path: Path) -> Recipe:
         """From TOML; RunError when it is not one of ours."""
-        if not path.is_file():
+        if not foreign.is_regular(path):
             raise RunError(f"{path.parent} must be the folder of a run; it holds no recipe.toml")
+        return cls.parse(foreign.parse_toml(foreign.content(path, "recipe"), f"recipe '{path}'"), str(path))
+
+    @classmethod
+    def parse(cls, tables: Mapping[str, Any], where: str) -> Recipe:
+        """From plain values; RunError when they are not ours."""
+        if (held := tables.get("format")) != FORMAT:
+            raise RunError(f"format of {where} must be {FORMAT}; got {foreign.shown(held)}")
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-            if tables.get("format") != FORMAT:
-                raise RunError(f"format of {path} must be {FORMAT}; got {tables.get('format')}")
+            if extra := set(tables) - {"format", "question", "means"}:
+                raise ValueError(f"no table is called {min(extra)!r}")
             return cls(Spec.parse(tables["question"]), Means.parse(tables["means"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"{path} must be the recipe of a run; it cannot be read ({error})") from error
+        except (RunError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{where} must be the recipe of a run; it cannot be read ({_short(error)})") from error
 
 
 def procedure_name(procedure: Any) -> str:
@@ -223,17 +271,31 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _check(tables: Mapping[str, Any]) -> None:
-    """Every value is of its kind, and there is nothing else."""
-    for key, kind in PLAIN.items():
-        if type(tables[key]) is not kind:
-            raise TypeError(f"{key} {tables[key]!r}")
-    if tables["model_covers"] not in ("weights", "source"):
-        raise ValueError(f"model_covers {tables['model_covers']!r}")
-    if not all(type(size) is int and size > 0 for size in tables["shape"]):
-        raise ValueError(f"shape {tables['shape']!r}")
-    if extra := set(tables) - {*PLAIN, *SUBSET, *PARTS, "shape"}:
-        raise ValueError(f"no setting is called {min(extra)!r}")
+def _kinds() -> dict[str, Any]:
+    """The types of the settings that are values and no parts."""
+    return {
+        "model": str, "model_digest": str, "data_digest": str, "inputs": int, "shape": tuple[int, ...], "seed": int,
+        "model_covers": Literal["weights", "source"], "commitment": Commitment,
+    }  # fmt: skip
+
+
+def _check(spec: Spec) -> None:
+    """What types do not say."""
+    if not spec.shape or min(spec.shape) < 1 or spec.dim > MOST_VALUES:
+        raise ValueError(f"shape {list(spec.shape)}")
+    if spec.inputs < 1:
+        raise ValueError(f"inputs {spec.inputs}")
+    if not (0 <= spec.seed < 2**64 or (spec.seed == HIDDEN and spec.commitment is not None)):
+        raise ValueError(f"seed {spec.seed}")
+    if spec.commitment is not None and spec.commitment.attempt < 1:
+        raise ValueError(f"attempt {spec.commitment.attempt}")
+    for key in ("model_digest", "data_digest"):
+        if not re.fullmatch("[0-9a-f]{64}", getattr(spec, key)):
+            raise ValueError(f"{key} {foreign.shown(getattr(spec, key))}")
+
+
+def _hash(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,25 +17,22 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from torch import Tensor
 
-from smoothcert import zoo
 from smoothcert.audit.assumptions import check_batches, check_noise
 from smoothcert.audit.certificates import Certified, UnderAttack, accuracy_under_attack, check_attack, check_fresh
 from smoothcert.audit.chance import Check
 from smoothcert.audit.search import Force
 from smoothcert.bounds import check_alpha, check_draws
-from smoothcert.classifiers import composite, differentiable, digest, load, ready
+from smoothcert.classifiers import differentiable, ready
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import ABSTAIN, Classifier, Source, input_key
 from smoothcert.data import Inputs
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.runs.run import Row, Run
-from smoothcert.runs.store import MODEL
-from smoothcert.runs.verify import Places, check_files, verify
+from smoothcert.runs.verify import Places, absent_model, certified_model, changed_data, verify
 from smoothcert.streams import check_seed
 
 T = TypeVar("T")
@@ -94,10 +91,11 @@ def audit(
     """Try to prove a run wrong."""
     spec = run.asked
     inputs = places.inputs(spec)
-    loaded, problems = _model(run, inputs, places.model_of(run))
+    loaded, changed = certified_model(run, places)
+    problems = [*changed, *changed_data(spec, inputs)]
     checks = [Check("files", 2, "hashes of model and data held against the record", tuple(problems))]
     here = loaded if not problems else None
-    fast = _absent(run) if here is None else ready(here, inputs.tensor(0), threads=plan.threads).classifier
+    fast = absent_model(run) if here is None else ready(here, inputs.tensor(0), threads=plan.threads).classifier
     source = Source(fast, spec.noise)
     checks.append(_check_counts(run, inputs, fast, plan if here else replace(plan, redraw=0), places.memory, update))
     keyed = {input_key(x): row for row, x in _with_inputs(plan.sample(run.rows), inputs)}
@@ -106,35 +104,6 @@ def audit(
         return AuditReport([*checks, _untried("model and data that were certified are not here")], (), plan.error)
     more, under_attack = _ask(here, source, run, inputs, plan, update)
     return AuditReport([*checks, *more], under_attack, plan.error)
-
-
-def _model(run: Run, inputs: Inputs, place: str) -> tuple[Classifier | None, list[str]]:
-    """The model, and what of model and data is not what it was."""
-    loaded, changed = None, []
-    try:
-        loaded = load(place)
-    except ModelError as error:
-        if not zoo.located(place).exists():
-            raise
-        changed = [str(error)]  # it is there, but a part of it was replaced
-    return loaded, [*check_files(run.asked, inputs, digest(place).hex), *changed]
-
-
-def _composition(run: Run) -> Path | None:
-    """The model of a composition, which is kept inside its run and moves with it."""
-    own = None if run.folder is None else run.folder / MODEL
-    return own if own is not None and composite.is_composite(own) else None
-
-
-def _absent(run: Run) -> Classifier:
-    """In the place of a model that must not be asked: of a composition its outline, to replay what it answered."""
-    if (own := _composition(run)) is not None:
-        return composite.outline(own)
-
-    def nobody(x: Tensor) -> Tensor:
-        raise ModelError("a model that was not certified must not be asked")
-
-    return nobody
 
 
 def _check_counts(

@@ -27,8 +27,8 @@ from smoothcert.audit.chance import Check
 from smoothcert.audit.search import Ball, Force, Target, asked, worst
 from smoothcert.contracts import EVERY, Evidence, Source, Stream
 from smoothcert.errors import RunError
+from smoothcert.runs.recompute import replay, source_of
 from smoothcert.runs.run import Row
-from smoothcert.runs.verify import replay, source_of
 from smoothcert.spec import Spec
 
 SCREEN, DOUBTFUL = 200, 0.6  # draws at every attacked point, and the share of votes below which more are taken

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
-def load(spec: str | Path) -> Classifier:
-    """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name."""
+def load(spec: str | Path, named_by: str = "") -> Classifier:
+    """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name.
+
+    `named_by`: the file that says so, where it is not the caller's own word. Code is then imported only on trust.
+    """
     text, path = str(spec), zoo.located(spec)
     if path.suffix == ".onnx":
         from smoothcert.classifiers.onnx import Onnx
@@ -39,7 +42,7 @@ def load(spec: str | Path) -> Classifier:
     if ":" in text:
         from smoothcert.classifiers.module import resolve
 
-        return wrap(resolve(text))
+        return wrap(resolve(text, named_by))
     raise ModelError(
         f"model must be a checkpoint folder, a file.onnx, package.module:callable or a name that `smoothcert zoo` "
         f"lists; there is no '{text}'{zoo.hint(text)}"

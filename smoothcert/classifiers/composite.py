@@ -232,10 +232,10 @@ def _loaded(folder: Path, member: Member) -> Classifier:
     if member.path and not Path(spec).exists():
         raise ModelError(f"member {spec} of '{folder}' must exist; got no such file or folder")
     # A path's hash comes first: a folder that contains itself would never end. That of a callable needs it imported.
-    loaded = None if member.path else load_model(spec)
+    loaded = None if member.path else load_model(spec, f"'{folder}'")
     if digest(spec) != ModelDigest(member.digest, member.covers):
         raise ModelError(f"member {spec} of '{folder}' must be what it was when that folder was made; its hash differs")
-    return load_model(spec) if loaded is None else loaded
+    return load_model(spec, f"'{folder}'") if loaded is None else loaded
 
 
 def _built(folder: Path, composite: Composite, members: Sequence[Classifier]) -> Classifier:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,11 +104,32 @@ class Function:
         return scores.detach().float().cpu() if isinstance(scores, torch.Tensor) else scores
 
 
-def resolve(spec: str) -> Any:
-    """The object that `package.module:callable` names; the current folder is searched like Python itself would."""
+TRUST: ContextVar[bool] = ContextVar("TRUST", default=False)  # whether code that files name may be imported
+
+
+@contextlib.contextmanager
+def trusting(trust: bool = True) -> Iterator[None]:
+    """Inside, code that is named by runs, documents and composites is imported: `smoothcert --trust-code`."""
+    before = TRUST.set(trust)
+    try:
+        yield
+    finally:
+        TRUST.reset(before)
+
+
+def resolve(spec: str, named_by: str = "") -> Any:
+    """The object that `package.module:callable` names; installed packages come first, then the current folder.
+
+    `named_by`: the file that names it. To import is to execute, so that must have been allowed.
+    """
+    if named_by and not TRUST.get():
+        raise ModelError(
+            f"model {spec} is code that {named_by} names: it is imported only with --trust-code, or where you name it "
+            "yourself (--model)"
+        )
     module_name, _, attribute = spec.partition(":")
     if "" not in sys.path:
-        sys.path.insert(0, "")
+        sys.path.append("")
     try:
         target: Any = importlib.import_module(module_name)
         for part in attribute.split("."):

@@ -33,7 +33,7 @@ class Drawing(NamedTuple):
     max: o.Max = -1
     start: o.Start = 0
     split: o.Split = "test"
-    seed: o.Seed = 0
+    seed: o.RunSeed = "0"
     batch: Annotated[
         int | None, typer.Option(help="Rows of a forward pass.  [default: 64; small images 256, large ones 8]")
     ] = None
@@ -69,17 +69,16 @@ class Drawing(NamedTuple):
         from smoothcert.arithmetic import check
         from smoothcert.bounds import check_draws
         from smoothcert.runs.start import Resources, RunRequest, settled, start
-        from smoothcert.streams import check_seed
 
         check(arithmetic, noise, "--arithmetic")
-        check_seed(self.seed)
+        seed = o.parse_seed(self.seed)
         if self.batch is not None:
             check_draws(self.batch, "batch", "the engine")
         command = shlex.join(["smoothcert", *sys.argv[1:]])
         resources = Resources(self.batch, self.engine, self.threads, self.cluster(), command)
         data = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
         inputs = data.load()
-        ask = RunRequest(model, data, noise, procedure, self.seed, preparation, memory)
+        ask = RunRequest(model, data, noise, procedure, seed, preparation, memory)
         ask, reason = settled(ask, inputs, self.out, arithmetic)
         remark(reason)
         remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))

@@ -25,12 +25,13 @@ from smoothcert.errors import SmoothcertError
 # function of a file is `command`, and its group, where it has several, is `app`.
 COMMANDS = (
     "demo", "data", "zoo", "train", "ensemble", "ensemble:denoise", "plan", "certify", "certify:predict", "memory",
-    "verify", "audit", "report", "compare", "compare:history", "verify:certificate", "export", "export:export-onnx",
-    "quantise", "aces", "route",
+    "verify", "sign", "audit", "report", "compare", "compare:history", "verify:certificate", "export",
+    "export:export-onnx", "quantise", "aces", "route",
 )  # fmt: skip
 
 INTERRUPTED = 130
-QUIET = ("--quiet", "-q")
+QUIET, TRUST = ("--quiet", "-q"), ("--trust-code",)
+ANYWHERE = (*QUIET, *TRUST)
 PATIENCE = 1.0  # seconds after an interruption in which another one is taken for the same
 _interrupted: list[float] = []  # when
 
@@ -58,7 +59,14 @@ def _top(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     quiet: Annotated[bool, typer.Option(*QUIET, help="Errors only. May stand anywhere.")] = False,
+    trust_code: Annotated[
+        bool, typer.Option(*TRUST, help="Import code that runs, certificates and model folders name. Anywhere too.")
+    ] = False,
 ) -> None:
+    if trust_code:
+        from smoothcert.classifiers.module import trusting
+
+        context.with_resource(trusting())
     if quiet:  # remarks go nowhere until the command ends; an error is said after that
         context.with_resource(contextlib.redirect_stderr(io.StringIO()))
     if context.invoked_subcommand is None and not version:
@@ -108,7 +116,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; the exit code."""
     try:
-        result: Any = app(_quiet_first(arguments), prog_name="smoothcert", standalone_mode=False)
+        result: Any = app(_anywhere_first(arguments), prog_name="smoothcert", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except SmoothcertError as error:
@@ -125,11 +133,11 @@ def run(arguments: list[str]) -> int:
         return _fail(_usage(error))
 
 
-def _quiet_first(arguments: list[str]) -> list[str]:
-    """--quiet belongs to no command and may stand anywhere; what follows `--` is left alone."""
+def _anywhere_first(arguments: list[str]) -> list[str]:
+    """--quiet and --trust-code belong to no command and may stand anywhere; what follows `--` is left alone."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words, rest = arguments[:end], arguments[end:]
-    return [*(word for word in words if word in QUIET), *(word for word in words if word not in QUIET), *rest]
+    return [*(word for word in words if word in ANYWHERE), *(word for word in words if word not in ANYWHERE), *rest]
 
 
 def _usage(error: Exception) -> str:

@@ -40,6 +40,7 @@ Radius = Annotated[float | None, typer.Option(help="Certify this radius only, wi
 N0 = Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class to be tested.")]
 Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
 Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
+RunSeed = Annotated[str, typer.Option(help="Key of all noise; commit: secret until the run is complete.")]
 
 # The means.
 Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
@@ -93,6 +94,17 @@ def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
     if radius is not None:
         return (radius,)
     return tuple(numbers(radii, float, "--radii must be numbers with commas between") if radii is not None else ())
+
+
+def parse_seed(text: str) -> int | None:
+    """A whole number; None for `commit`."""
+    from smoothcert.streams import check_seed
+
+    if text == "commit":
+        return None
+    if not text.isdecimal() or len(text) > 20:
+        raise OptionError(f"--seed must be a whole number from 0 to 2^64 − 1, or commit; got '{text}'")
+    return check_seed(int(text))
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ def show(run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of smoot
     """
     from smoothcert.cli.report import print_table
     from smoothcert.report.sections.route import routed, table
+    from smoothcert.runs.recompute import composition
     from smoothcert.runs.store import read
-    from smoothcert.runs.verify import composition
 
     print_table(table(routed(composition(read(run), "route"))), "text")

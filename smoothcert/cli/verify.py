@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,13 +15,20 @@ from smoothcert.cli.console import Json, bar, print_json, problems, remark, wrot
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
-    from smoothcert.runs.verify import Findings
+    from smoothcert.runs.sign import TrustedKey
+    from smoothcert.runs.verify import Findings, Places
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a run, or one certificate as JSON.")],
-    redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds; 0: none.")] = 3,
+    redraw: Annotated[
+        str | None,
+        typer.Option(help="Inputs to draw again from their seeds, or all.  [default: the root of their number]"),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Chooses the inputs to redraw.  [default: at random]")] = None,
+    trust: Annotated[
+        list[Path] | None, typer.Option(help="Public key whose signature is asked for; may be repeated.")
+    ] = None,
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
@@ -30,54 +37,94 @@ def command(
     """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
 
     What a memory answered is replayed from the counts and from the regions that it held then, by other code.
+    What this does not show is listed as left open: without a signature, above all, who made the run.
 
     smoothcert verify runs/a
+    smoothcert verify runs/a --redraw all --trust alice.pub
     """
-    if redraw < 0:
-        raise OptionError(f"--redraw must be 0 or more; got {redraw}")
-    if run.is_file():
-        findings = _verify_certificate(run, model, redraw > 0, as_json)
+    from smoothcert.runs.sign import read_trusted
+    from smoothcert.runs.verify import Places
+
+    number, keys = _redraws(redraw), [read_trusted(path) for path in trust or []]
+    places = Places(model, data, memory)
+    if run.is_dir() or not run.exists():
+        findings = _verify_run(run, number, seed, places, keys, as_json)
     else:
-        findings = _verify_run(run, redraw, seed, (model, data, memory), as_json)
+        findings = _verify_certificate(run, places, number != 0, keys, as_json)
     if findings.problems:
         raise typer.Exit(1)
 
 
+def _redraws(text: str | None) -> int | None:
+    """How many rows are drawn again: None for the usual number."""
+    from smoothcert.runs.verify import ALL
+
+    if text is None:
+        return None
+    if text == "all":
+        return ALL
+    if not text.isdecimal() or len(text) > 12:
+        raise OptionError(f"--redraw must be all, or a whole number of at least 0; got '{text}'")
+    return int(text)
+
+
 def _verify_run(
-    folder: Path, redraw: int, seed: int | None, places: tuple[str | None, str | None, str | None], as_json: bool
+    folder: Path, redraw: int | None, seed: int | None, places: Places, keys: Sequence[TrustedKey], as_json: bool
 ) -> Findings:
+    from smoothcert.runs.sign import signature_of, statement_of_run
     from smoothcert.runs.store import read
-    from smoothcert.runs.verify import Places, verify_run
+    from smoothcert.runs.verify import verify_run
 
     run = read(folder)
     spec = run.asked
     with bar(f"verify {folder.name}", "draws") as update:
-        found = verify_run(run, Places(*places), redraw, seed, update)
+        found = verify_run(run, places, redraw, seed, update)
+    _add_signature(found, signature_of(run), lambda: statement_of_run(run), keys)
     if as_json:
         print_json({"run": str(folder), "inputs": spec.inputs, **asdict(found)})
         return found
     remark(spec.uncovered)
     problems(found.problems, "NOT AS RECORDED")
     again = f"{found.votes} draws, {found.explained} votes moved within rounding"
-    if found.redrawn:
-        begun = f"from {found.redrawn_attempts} of {found.attempts} attempts, " if found.attempts > 1 else ""
-        again += f"; {begun}{math.floor(1000 - 1000 * found.redrawn / found.rows) / 10:g} % of rows not drawn again"
+    if found.redrawn and found.attempts > 1:
+        again += f"; from {found.redrawn_attempts} of {found.attempts} attempts"
     typer.echo(
         f"{found.rows} of {spec.inputs} inputs recomputed from their counts; {found.redrawn} drawn again ({again})"
         + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")
         + ("all as recorded" if not found.problems else f"{len(found.problems)} problems")
     )
+    _say_origin(found)
     return found
 
 
-def _verify_certificate(path: Path, model: str | None, again: bool, as_json: bool) -> Findings:
+def _add_signature(
+    found: Findings, envelope: Any, statement: Callable[[], Mapping[str, Any]], keys: Sequence[TrustedKey]
+) -> None:
+    """What a signature adds to the findings."""
+    from smoothcert.runs.sign import checked
+
+    wrong, left, found.signers = checked(envelope, statement, keys)
+    found.problems += wrong
+    found.left_open += left
+
+
+def _say_origin(found: Findings) -> None:
+    for signer in found.signers:
+        typer.echo(f"signed by {signer}")
+    for line in found.left_open:
+        typer.echo(f"left open: {line}")
+
+
+def _verify_certificate(path: Path, places: Places, again: bool, keys: Sequence[TrustedKey], as_json: bool) -> Findings:
     from smoothcert.report.certificate import with_words
     from smoothcert.runs.certificate import read_document, verify_document
+    from smoothcert.runs.sign import statement_of_document
 
     document = read_document(path)
     row = document.row
     with bar(f"verify {path.name}", "draws") as update:
-        found = verify_document(document, model, again, update, with_words)
+        found = verify_document(document, places, again, update, with_words)
+    _add_signature(found, document.signature, lambda: statement_of_document(document.given), keys)
     if as_json:
         print_json({"certificate": str(path), "index": row.index, **document.given["answer"], **asdict(found)})
         return found
@@ -85,12 +132,12 @@ def _verify_certificate(path: Path, model: str | None, again: bool, as_json: boo
     problems(found.problems, "NOT AS STATED")
     drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
     left = "" if found.redrawn or not again else " (the input's values are not in it)"
-    memory = "; the memory that answered is not checked here" if row.settled else ""
     typer.echo(
         f"input {row.index}: label {row.predicted}, radius {row.radius}; recomputed from its "
-        f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}{memory}: "
+        f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}: "
         + ("all as stated" if not found.problems else f"{len(found.problems)} problems")
     )
+    _say_origin(found)
     return found
 
 
@@ -102,6 +149,7 @@ def certificate(
     as_json: Json = False,
     data: o.DataNow = None,
     without_input: Annotated[bool, typer.Option("--without-input", help="Leave out the input itself.")] = False,
+    key: Annotated[Path | None, typer.Option(help="Sign it with this Ed25519 private key.")] = None,
 ) -> None:
     """One input's certificate with all it rests on: counts, bound, alpha, seed, hashes, and what it says in words.
 
@@ -111,16 +159,19 @@ def certificate(
     from smoothcert.files import write_whole
     from smoothcert.report import certificate as words
     from smoothcert.report.inputs import Album
+    from smoothcert.runs import sign
     from smoothcert.runs.certificate import document
     from smoothcert.runs.store import read
     from smoothcert.runs.verify import Places
 
-    found = read(run)
+    found, signing = read(run), None if key is None else sign.read_private(key)
     inputs = Places(data=data).inputs(found.asked)
     made = document(found, index, inputs, values=not without_input)
     remark(found.asked.uncovered)
-    parts = words.with_words(made).items()
-    lines = (f' "{name}": {json.dumps(part, ensure_ascii=False, allow_nan=False)}' for name, part in parts)
+    table: dict[str, Any] = json.loads(json.dumps(words.with_words(made), allow_nan=False))
+    if signing is not None:
+        table["signature"] = sign.signed(sign.statement_of_document(table), signing)
+    lines = (f' "{name}": {json.dumps(part, ensure_ascii=False, allow_nan=False)}' for name, part in table.items())
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     pages = {} if out is None else {out: text}
     if html is not None:

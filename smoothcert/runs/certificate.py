@@ -25,20 +25,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smoothcert.classifiers import digest, load, ready
+from smoothcert import foreign
+from smoothcert.classifiers import ready
 from smoothcert.classifiers.composite import is_composite, outline
 from smoothcert.contracts import Answer, Certificate, Classifier, Source
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError, SmoothcertError
+from smoothcert.runs.recompute import CLEAN, recompute, replay, source_of
 from smoothcert.runs.run import UNCOUNTED, BeforeMemory, MemoryRef, Row, Run, claim_of
 from smoothcert.runs.store import MODEL
-from smoothcert.runs.verify import Findings, draw_again, recompute, replay, source_of
+from smoothcert.runs.verify import UNTOLD, Findings, Places, absent_model, certified_model, changed_data, draw_rows
+from smoothcert.runs.verify_memory import replay_one
 from smoothcert.spec import Means, Spec
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-FORMAT = "smoothcert certificate 2"
+FORMAT = "smoothcert certificate 3"
+LARGEST_FILE = 2**30  # bytes
+ANSWER = {"label": int, "radius": float}  # of an answer, what a memory decides
 LARGEST = 2**26  # values of an input: what a document may ask to be unpacked
 
 
@@ -89,6 +94,8 @@ class Document:
 def document(run: Run, index: int, inputs: Inputs, values: bool = True) -> Document:
     """The certificate of one input of a run."""
     row, spec = _row(run, index), run.asked
+    if not spec.revealed:
+        raise RunError(f"run {run.name} must be complete, and its seed told, before a certificate is cut from it")
     if inputs.digest != spec.data_digest:
         raise RunError(f"data {spec.data.spec} must be what run {run.name} certified; its hash differs")
     x = inputs.tensor(inputs.indices.tolist().index(index))
@@ -98,6 +105,17 @@ def document(run: Run, index: int, inputs: Inputs, values: bool = True) -> Docum
     return Document(dataclasses.replace(run, rows=(row,)), proven, _hash(x), x if values else None)
 
 
+@dataclass(frozen=True)
+class GivenInput:
+    """What a document says of its input."""
+
+    index: int
+    label: int
+    shape: tuple[int, ...]
+    sha256: str
+    values: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class ReadDocument:
     """A document as it was read: a run of one input, whose certificate is yet to be proven."""
@@ -105,7 +123,8 @@ class ReadDocument:
     run: Run
     digest: str
     x: Tensor | None
-    given: Mapping[str, Any]
+    given: Mapping[str, Any]  # all of it but the signature
+    signature: Any = None
 
     @property
     def row(self) -> Row:
@@ -114,45 +133,81 @@ class ReadDocument:
 
 def verify_document(
     found: ReadDocument,
-    model: str | None = None,
+    places: Places | None = None,
     again: bool = True,
     advance: Callable[[int, int], None] = lambda done, total: None,
     words: Callable[[Document], Mapping[str, Any]] = Document.tables,
 ) -> Findings:
-    """`check` with the model loaded, from where it is now if it has moved."""
-    place = found.run.asked.model if model is None else model
-    loaded = load(place)
-    classifier = loaded if found.x is None else ready(loaded, found.x).classifier
-    return check(found, classifier, digest(place).hex, again, advance, words)
+    """`check` with the model loaded, from where it is now if it has moved; and against the data, where they are given.
+
+    A model that is not the certified one is not asked anything.
+    """
+    places, again = places or Places(), again and found.x is not None
+    loaded, changed = certified_model(found.run, places) if again else (None, [])
+    classifier = absent_model(found.run)
+    if found.x is not None and loaded is not None:
+        classifier = ready(loaded, found.x).classifier
+    findings = check(found, classifier, again and loaded is not None, advance, words, loaded)
+    findings.problems = [*changed, *findings.problems, *_of_memory(found, places.memory)]
+    if not again:
+        findings.left_open.insert(0, "nothing was drawn again: counts that were invented would not show")
+    if places.data is None:
+        findings.left_open.append("index, label and hash of the data are as somebody wrote them down (--data)")
+    else:
+        findings.problems += _in_data(found, places.inputs(found.run.asked))
+    return findings
 
 
 def check(
     found: ReadDocument,
     classifier: Classifier,
-    model_digest: str,
     again: bool = True,
     advance: Callable[[int, int], None] = lambda done, total: None,
     words: Callable[[Document], Mapping[str, Any]] = Document.tables,
+    loaded: Classifier | None = None,
 ) -> Findings:
     """The certificate recomputed from its counts and, with its input, drawn again; findings instead of exceptions.
 
     `words` makes the whole document from what is proven; the one that was read must be the same.
     """
-    spec, row, findings = found.run.asked, found.row.smoothed, Findings(rows=1)
-    source = source_of(row, Source(classifier, spec.noise))
-    if model_digest != spec.model_digest:
-        findings.problems.append("the model is not the one that was certified (its hash differs)")
-    findings.problems += recompute(row, spec.procedure, source, spec.dim)
+    spec, row, findings = found.run.asked, found.row.smoothed, Findings(rows=1, left_open=[UNTOLD])
+    source = Source(classifier, spec.noise)
+    findings.problems += recompute(row, spec, source)
     try:
-        proven, _ = replay(row, spec.procedure, source, spec.dim)
+        proven, _ = replay(row, spec.procedure, source_of(row, source), spec.dim)
         made = words(Document(found.run, proven, found.digest, found.x))
-        findings.problems += _differences(json.loads(json.dumps(found.given)), json.loads(json.dumps(made)))
+        findings.problems += _differences(found.given, json.loads(json.dumps(made)))
     except RunError:
         pass  # said already, where the row was recomputed
     if again and found.x is not None:
-        total = row.draws or 0
-        draw_again(row, found.x, spec.procedure, source, spec.seed, findings, lambda: advance(findings.votes, total))
+        draw_rows([(row, found.x)], spec, source, loaded, findings, advance)
     return findings
+
+
+def _of_memory(found: ReadDocument, memory: str | None) -> list[str]:
+    """What a memory answered, from the memory itself."""
+    if found.run.memory is None:
+        return []
+    if memory is None or found.x is None:
+        needs = "the memory (--memory)" if memory is None else "the values of its input"
+        return [f"a memory answered, so that the answer cannot be checked without {needs}"]
+    return replay_one(found.run, found.run.memory, found.x, memory)
+
+
+def _in_data(found: ReadDocument, inputs: Inputs) -> list[str]:
+    """The input and what was asked, held against the data."""
+    spec, row, indices = found.run.asked, found.row, inputs.indices.tolist()
+    problems = changed_data(spec, inputs)
+    if spec.inputs != len(inputs):
+        problems.append(f"it says that {spec.inputs} inputs were asked for; the data has {len(inputs)}")
+    if row.index not in indices:
+        return [*problems, f"input {row.index} is not among those that were asked for"]
+    place = indices.index(row.index)
+    if int(inputs.labels[place]) != row.label:
+        problems.append(f"it says that the data's label is {row.label}; it is {int(inputs.labels[place])}")
+    if _hash(inputs.tensor(place)) != found.digest:
+        problems.append(f"input {row.index} of the data has other values")
+    return problems
 
 
 def _differences(given: Any, made: Any, where: str = "") -> list[str]:
@@ -170,12 +225,7 @@ def _shown(value: Any) -> str:
 
 def read_document(path: Path) -> ReadDocument:
     """A document from its file; RunError in one line when it is not one."""
-    try:
-        table = json.loads(path.read_bytes())
-    except OSError as error:
-        raise RunError(f"certificate {path} must be a readable file; got {error.strerror or error}") from error
-    except ValueError as error:
-        raise RunError(f"certificate {path} must be JSON; got something else ({_short(error)})") from error
+    table = foreign.parse_json(foreign.content(path, "certificate", largest=LARGEST_FILE), f"certificate '{path}'")
     if not isinstance(table, dict) or table.get("format") != FORMAT:
         raise RunError(f"certificate {path} must be a document of {FORMAT!r}; got another one")
     try:
@@ -184,35 +234,34 @@ def read_document(path: Path) -> ReadDocument:
         raise RunError(f"certificate {path} must be as it was made; it is damaged ({_short(error)})") from error
 
 
-def _parsed(table: Mapping[str, Any], name: str) -> ReadDocument:
-    given, proven, spec = table["input"], table["certificate"], Spec.parse(table["question"])
-    answers = tuple(
-        Answer(str(one["purpose"]), int(one["draws"]), tuple(tuple(map(int, column)) for column in one["counts"]))
-        for one in table["answers"]
-    )
+def _parsed(table: dict[str, Any], name: str) -> ReadDocument:
+    signature = table.pop("signature", None)
+    given, spec = foreign.typed(GivenInput, table["input"], "input"), Spec.parse(table["question"])
+    proven: Certificate = foreign.typed(Certificate, table["certificate"], "certificate")
+    answers = foreign.typed(tuple[Answer, ...], table["answers"], "answers")
     draws = sum(answer.draws for answer in answers if answer.purpose not in UNCOUNTED)
-    sigma = None if "sigma" not in table else float(table["sigma"])
+    looks = [answer.counts[0] for answer in answers if answer.purpose == CLEAN]
+    low = proven.evidence.low if proven.evidence.low > 0 else None
     row = Row(
-        int(given["index"]), int(given["label"]), int(proven["label"]), float(proven["radius"]), draws,
-        answers=answers, sigma=sigma,
+        given.index, given.label, proven.label, proven.radius, draws, None, looks[0].index(1) if looks else None, low,
+        answers, foreign.typed(float, table["sigma"], "sigma") if "sigma" in table else None,
     )  # fmt: skip
     memory = None
     if "memory" in table:
-        before = {key: table["memory"][key] for key in BeforeMemory._fields}
-        memory = MemoryRef(**table["memory"]["of"])
-        answer = table["answer"]
-        row = dataclasses.replace(
-            row, predicted=int(answer["label"]), radius=float(answer["radius"]), settled=BeforeMemory(**before)
-        )
+        of = dict(foreign.typed(dict[str, Any], table["memory"], "memory"))
+        memory = foreign.typed(MemoryRef, of.pop("of"), "memory of")
+        label, radius = (foreign.typed(kind, table["answer"][key], key) for key, kind in ANSWER.items())
+        before = foreign.typed(BeforeMemory, of, "memory")
+        row = dataclasses.replace(row, predicted=label, radius=radius, settled=before)
     run = Run(
         name=name, kind="certify", rows=(row,), claim=claim_of(spec, memory, memory is not None),
         spec=spec, means=Means.parse(table["means"]), memory=memory, inputs=spec.inputs,
     )  # fmt: skip
-    x = _unpacked(given, spec.shape) if "values" in given else None
-    return ReadDocument(run, str(given["sha256"]), x, table)
+    x = None if given.values is None else _unpacked(given.values, given.sha256, spec.shape)
+    return ReadDocument(run, given.sha256, x, table, signature)
 
 
-def _unpacked(given: Mapping[str, Any], shape: tuple[int, ...]) -> Tensor:
+def _unpacked(values: str, digest: str, shape: tuple[int, ...]) -> Tensor:
     """The input, held against its own hash."""
     import numpy as np
     import torch
@@ -220,8 +269,8 @@ def _unpacked(given: Mapping[str, Any], shape: tuple[int, ...]) -> Tensor:
     size = math.prod(shape)
     if not 0 < size <= LARGEST:
         raise ValueError(f"an input of shape {list(shape)}")
-    raw = zlib.decompressobj().decompress(base64.b64decode(given["values"], validate=True), 4 * size + 1)
-    if len(raw) != 4 * size or hashlib.sha256(raw).hexdigest() != given["sha256"]:
+    raw = zlib.decompressobj().decompress(base64.b64decode(values, validate=True), 4 * size + 1)
+    if len(raw) != 4 * size or hashlib.sha256(raw).hexdigest() != digest:
         raise ValueError("the input does not have its hash")
     return torch.from_numpy(np.frombuffer(raw, dtype="<f4").astype(np.float32).reshape(shape))
 

@@ -30,9 +30,10 @@ from smoothcert.engine.batch_check import FixedShape, classes
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import NoNoise
+from smoothcert.runs import commit
 from smoothcert.runs.remember import Remember
 from smoothcert.runs.run import UNCOUNTED, Row
-from smoothcert.runs.store import RunStore
+from smoothcert.runs.store import END, RunStore
 from smoothcert.spec import MemberCalls, Recipe, Spec
 
 if TYPE_CHECKING:
@@ -94,9 +95,10 @@ def carry_out(
             watcher.finished((row.draws or 0) + copies)
         kept = tuple(dict.fromkeys([*means.notes, *engine.notes]))
         calls = _sum(classifier, recipe.means.member_calls, before)
-        replace(recipe, means=replace(recipe.means, notes=kept, member_calls=calls)).write(folder / "recipe.toml")
         if remember is not None and remember.order is not None:
             remember.settle(store, inputs, spec.seed, watcher.remembering)
+        store.write(replace(recipe, means=replace(recipe.means, notes=kept, member_calls=calls)), END)
+        commit.told(folder)
     return len(inputs) - len(done)
 
 

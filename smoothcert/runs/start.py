@@ -24,6 +24,7 @@ from smoothcert.engine.batch_check import classes
 from smoothcert.ensembles.holdout import load_unused
 from smoothcert.errors import ModelError
 from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.runs.commit import with_secret_seed
 from smoothcert.runs.remember import MemoryUse
 from smoothcert.runs.store import MODEL, is_complete, refuse_strangers
 from smoothcert.spec import Means, Recipe, Spec, now, versions
@@ -58,7 +59,7 @@ class RunRequest:
     data: Subset
     noise: Noise
     procedure: Procedure
-    seed: int = 0
+    seed: int | None = 0  # None: drawn in secret, and committed to
     preparation: PerInputSigma | None = None
     memory: MemoryUse | None = None
 
@@ -108,6 +109,8 @@ def start(
     loaded, whole = _loaded(ask.model, inputs, out)
     spec = make_spec(ask, inputs, out, whole)
     say(spec.uncovered)
+    if spec.commitment is not None and not (out / "recipe.toml").exists():
+        say(f"committed to a secret seed, attempt {spec.commitment.attempt} at this question: {spec.commitment.digest}")
     if is_complete(out, spec) and ask.memory is None:
         return 0
     prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
@@ -130,10 +133,11 @@ def make_spec(ask: RunRequest, inputs: Inputs, out: Path, whole: composite.Compo
     else:
         place, hashed = _place(ask.model), digest(ask.model)
     data = ask.data if ask.data.spec in catalog.names("data") else replace(ask.data, spec=_place(ask.data.spec))
-    return Spec(
-        place, hashed.hex, data, inputs.digest, len(inputs), tuple(inputs.shape), ask.noise, ask.procedure, ask.seed,
-        ask.preparation, hashed.covers,
+    spec = Spec(
+        place, hashed.hex, data, inputs.digest, len(inputs), tuple(inputs.shape), ask.noise, ask.procedure,
+        ask.seed or 0, ask.preparation, hashed.covers,
     )  # fmt: skip
+    return with_secret_seed(spec, out) if ask.seed is None else spec
 
 
 def _place(spec: str) -> str:

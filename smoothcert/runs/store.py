@@ -1,8 +1,8 @@
 """A run on disk: RUN/recipe.toml says what was asked, RUN/certificates.sqlite holds one row an input.
 
-Rows are written as they come, in transactions that survive a kill (WAL, synchronous FULL). A run belongs to one writer
-at a time, and to one question for ever. Answers are JSON that leaves out what got no votes; the tables of
-noise levels, of a memory, and of what that memory answered may be empty.
+Rows are written as they come, in transactions that survive a kill (WAL, synchronous FULL), each chained to what was
+written before (`runs.chain`). A run belongs to one writer at a time, and to one question for ever. Answers are JSON
+that leaves out what got no votes. The journal holds the recipe at each beginning and end, and names the run's memory.
 """
 
 from __future__ import annotations
@@ -10,40 +10,46 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from smoothcert import foreign
 from smoothcert.classifiers import composite
 from smoothcert.classifiers.composite import Composite
-from smoothcert.contracts import Answer
+from smoothcert.contracts import ABSTAIN, Answer
 from smoothcert.errors import OutputError, RunError
 from smoothcert.files import writing
+from smoothcert.runs import chain, commit
 from smoothcert.runs.run import BeforeMemory, MemoryRef, Row, Run, claim_of
 from smoothcert.spec import Recipe, Spec
 
 MODEL = "model"  # the folder of a run's composition, where it was made for that run
 APPLICATION = 0x63657274  # "cert": marks the database as ours
-COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "answers", "attempt")
+COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "sigma", "answers", "attempt")
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS certificates (
+CREATE TABLE certificates (
     idx INTEGER PRIMARY KEY, label INTEGER NOT NULL, predicted INTEGER NOT NULL, radius REAL NOT NULL,
-    draws INTEGER NOT NULL, seconds REAL, clean INTEGER, low REAL, answers TEXT NOT NULL, attempt INTEGER NOT NULL
+    draws INTEGER NOT NULL, seconds REAL, clean INTEGER, low REAL, sigma REAL, answers TEXT NOT NULL,
+    attempt INTEGER NOT NULL, place INTEGER NOT NULL, link BLOB NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS run (fingerprint TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS levels (idx INTEGER PRIMARY KEY, sigma REAL NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS memory (identity TEXT NOT NULL, place TEXT NOT NULL, sequence TEXT, regions INTEGER) STRICT;
-CREATE TABLE IF NOT EXISTS settlements (
-    idx INTEGER PRIMARY KEY, predicted INTEGER NOT NULL, radius REAL NOT NULL,
-    conflict TEXT, by INTEGER, stored INTEGER NOT NULL, seen INTEGER NOT NULL
+CREATE TABLE settlements (
+    idx INTEGER PRIMARY KEY, predicted INTEGER NOT NULL, radius REAL NOT NULL, conflict TEXT, by INTEGER,
+    stored INTEGER NOT NULL, seen INTEGER NOT NULL, place INTEGER NOT NULL, link BLOB NOT NULL
 ) STRICT;
+CREATE TABLE journal (kind TEXT NOT NULL, about TEXT NOT NULL, place INTEGER NOT NULL, link BLOB NOT NULL) STRICT;
 """
 PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
 MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
+MOST_DRAWS, MOST_OUTCOMES = 10**15, 10**6  # of one answer: bounds of what a reader takes seriously
+LARGEST = 1e12  # radius
+MOST_ENTRIES = 10**5  # in the journal: two an attempt
+BEGIN, END, OF_MEMORY = "begin", "end", "memory"  # kinds of entries in the journal
 
 
 class RunStore:
@@ -69,17 +75,41 @@ class RunStore:
                 f"{self.folder} is being written by another process; wait for it or choose another --out"
             ) from error
         recipe_path = self.folder / "recipe.toml"
-        self._new = not recipe_path.exists()
+        self._new, self._told = not recipe_path.exists(), False
         if not self._new:
-            _refuse_other_question(self.folder, Recipe.read(recipe_path).spec, self.recipe.spec)
+            begun = Recipe.read(recipe_path).spec
+            _refuse_other_question(self.folder, begun, self.recipe.spec)
+            self._told = begun.revealed  # a committed seed that is told stays so
         if self.whole is not None:
             composite.write(self.folder / MODEL, self.whole)
-        self._connection = _connect(self.folder / "certificates.sqlite", self.recipe.spec.fingerprint)
+        self._connection = _connect(self.folder / "certificates.sqlite")
         with _database_errors(self.folder):
             (last,) = self._connection.execute("SELECT max(attempt) FROM certificates").fetchone()
+            self._chain = chain.end_of(self._connection)
         self._attempt = 0 if last is None else last + 1
-        self.recipe.write(recipe_path)
+        if self._new:
+            commit.keep(self.recipe.spec, self.folder)
+        self.write(self.recipe, BEGIN)
         return self
+
+    def write(self, recipe: Recipe, kind: str) -> None:
+        """The recipe as it is now, into the journal and then beside it: a kill in between leaves an earlier one."""
+        shown = recipe if kind == END or self._told else replace(recipe, spec=recipe.spec.hidden)
+        self._note(kind, shown.tables())
+        shown.write(self.folder / "recipe.toml")
+
+    def _note(self, kind: str, about: object) -> None:
+        with self._transaction() as grown:
+            values = grown.add("journal", (kind, json.dumps(about)))
+            self._connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", values)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[chain.Chain]:
+        """All of what is done inside, or nothing; the chain grows only by what was done."""
+        grown = replace(self._chain)
+        with _database_errors(self.folder), self._connection:
+            yield grown
+        self._chain = grown
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -96,7 +126,8 @@ class RunStore:
     def _remove(self) -> None:
         """A run that failed before its first row leaves nothing, so that the corrected command can begin it."""
         kept = [self.folder / MODEL] if self.whole is not None else []
-        for path in [*self.folder.glob("certificates.sqlite*"), self.folder / "recipe.toml", self.folder / "lock"]:
+        others = [self.folder / name for name in ("recipe.toml", "lock", commit.FILE)]
+        for path in [*self.folder.glob("certificates.sqlite*"), *others]:
             path.unlink(missing_ok=True)
         for folder in kept:
             (folder / composite.FILE).unlink(missing_ok=True)
@@ -115,13 +146,11 @@ class RunStore:
             self.commit()
 
     def commit(self) -> None:
-        levels = [(row.index, row.sigma) for row in self._waiting if row.sigma is not None]
-        with _database_errors(self.folder), self._connection:
-            marks = ", ".join("?" * len(COLUMNS))
-            rows = map(row_values, self._waiting)
+        with self._transaction() as grown:
+            marks = ", ".join("?" * (len(COLUMNS) + 2))
+            rows = [grown.add("certificates", row_values(row)) for row in self._waiting]
             self._connection.executemany(f"INSERT INTO certificates VALUES ({marks})", rows)
-            self._connection.executemany("INSERT INTO levels VALUES (?, ?)", levels)
-            self._settle(self._waiting)
+            self._settle(grown, self._waiting)
         self._waiting.clear()
         self._committed = time.monotonic()
 
@@ -130,25 +159,20 @@ class RunStore:
 
         A run is given to a memory for ever. One that has rows already may still be given to a memory that admits them.
         """
-        with _database_errors(self.folder), self._connection as connection:
-            stored = _memory(connection)
-            if stored is None and memory is not None:
-                if memory.frozen and self.done():
-                    raise RunError(
-                        f"{self.folder} must be new if a memory is to answer first; it holds rows. Choose another --out"
-                    )
-                connection.execute("INSERT INTO memory VALUES (?, ?, ?, ?)", memory)
-            elif stored is not None and memory is None:
-                raise RunError(
-                    f"{self.folder} is a run with a memory, {stored.place}: give it as --memory, or "
-                    "choose another --out"
-                )
-            elif stored is not None and memory is not None:
-                if not stored.same(memory):
-                    raise RunError(
-                        f"{self.folder} is a run with {_words(stored)}; got {_words(memory)}. Choose another --out"
-                    )
-                connection.execute("UPDATE memory SET place = ?", (memory.place,))
+        with _database_errors(self.folder):
+            stored = _memory(self._connection)
+        if stored is None and memory is not None and memory.frozen and self.done():
+            raise RunError(
+                f"{self.folder} must be new if a memory is to answer first; it holds rows. Choose another --out"
+            )
+        if stored is not None and memory is None:
+            raise RunError(
+                f"{self.folder} is a run with a memory, {stored.place}: give it as --memory, or choose another --out"
+            )
+        if stored is not None and memory is not None and not stored.same(memory):
+            raise RunError(f"{self.folder} is a run with {_words(stored)}; got {_words(memory)}. Choose another --out")
+        if memory is not None and memory != stored:
+            self._note(OF_MEMORY, memory._asdict())
 
     def rows(self) -> list[Row]:
         """All that is stored, by index."""
@@ -157,26 +181,23 @@ class RunStore:
 
     def settle(self, row: Row) -> None:
         """What a memory answered for a row that is stored already; on the disk when this returns."""
-        with _database_errors(self.folder), self._connection:
-            self._settle([row])
+        with self._transaction() as grown:
+            self._settle(grown, [row])
 
-    def _settle(self, rows: list[Row]) -> None:
-        values = [(row.index, row.predicted, row.radius, *row.settled[2:]) for row in rows if row.settled is not None]
-        self._connection.executemany("INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+    def _settle(self, grown: chain.Chain, rows: list[Row]) -> None:
+        settled = [(row.index, row.predicted, row.radius, *row.settled[2:]) for row in rows if row.settled is not None]
+        values = [grown.add("settlements", (*each[:5], int(each[5]), each[6])) for each in settled]
+        self._connection.executemany("INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def read(folder: Path) -> Run:
     """A run as a value: what was asked, and its rows by index."""
     recipe = Recipe.read(folder / "recipe.toml")
-    path = folder / "certificates.sqlite"
-    if not path.is_file():
-        raise RunError(f"{folder} must hold certificates.sqlite; there is none")
-    with _database_errors(folder, reading=True), contextlib.closing(_open_to_read(path)) as connection:
-        _refuse_foreign(path, connection)
-        (fingerprint,) = connection.execute("SELECT fingerprint FROM run").fetchone() or ("",)
+    with opened(folder) as connection:
+        began = _journal(connection, BEGIN)
         memory, rows = _memory(connection), _rows(connection)
     spec = recipe.spec
-    if fingerprint != spec.fingerprint:
+    if not began or Recipe.parse(began[0], f"the journal of {folder}").spec.fingerprint != spec.fingerprint:
         raise RunError(f"recipe.toml of {folder} must be the one its rows were made with; it has been changed")
     answered = any(row.settled is not None for row in rows)
     if memory is not None and not memory.frozen and answered:
@@ -187,13 +208,42 @@ def read(folder: Path) -> Run:
     )  # fmt: skip
 
 
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The database of a run, to be read; refused in one line where it is not one, whatever else it is."""
+    path = folder / "certificates.sqlite"
+    if not foreign.is_regular(path):
+        raise RunError(f"{folder} must hold certificates.sqlite; there is none")
+    with _database_errors(folder, reading=True), contextlib.closing(foreign.open_to_read(path)) as connection:
+        _refuse_foreign(path, connection)
+        yield connection
+
+
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """The recipe as the journal has it: at every beginning and end of an attempt, in order."""
+    with opened(folder) as connection:
+        return _journal(connection, BEGIN, END)
+
+
+def links(folder: Path) -> tuple[list[str], chain.Chain]:
+    """Where the chain of a run does not hold, a line each, and its end."""
+    with opened(folder) as connection:
+        return chain.broken(chain.entries(connection))
+
+
+def _journal(connection: sqlite3.Connection, *kinds: str) -> list[dict[str, Any]]:
+    """What the journal says, in order, in entries of these kinds."""
+    found = connection.execute("SELECT kind, about FROM journal ORDER BY place LIMIT ?", (MOST_ENTRIES,)).fetchall()
+    return [foreign.parse_json(about, "an entry of a run's journal") for kind, about in found if kind in kinds]
+
+
 def is_complete(folder: Path, spec: Spec) -> bool:
     """Whether every input has its row and no memory answers for them; refused where another question was asked."""
     if not (folder / "recipe.toml").exists() or not (folder / "certificates.sqlite").exists():
         return False
     _refuse_other_question(folder, Recipe.read(folder / "recipe.toml").spec, spec)
     run = read(folder)
-    return run.memory is None and len(run.rows) == spec.inputs
+    return run.memory is None and len(run.rows) == spec.inputs and run.asked.revealed
 
 
 def row_values(row: Row) -> tuple[Any, ...]:
@@ -204,20 +254,21 @@ def row_values(row: Row) -> tuple[Any, ...]:
     ]
     row = row.smoothed
     return (
-        row.index, row.label, row.predicted, row.radius, row.draws, row.seconds, row.clean, row.low,
+        row.index, row.label, row.predicted, row.radius, row.draws, row.seconds, row.clean, row.low, row.sigma,
         json.dumps(answers, separators=(",", ":")), row.attempt,
     )  # fmt: skip
 
 
 def _rows(connection: sqlite3.Connection) -> list[Row]:
-    """Every row with its own noise level, and with what a memory answered for it."""
-    levels = dict(connection.execute("SELECT idx, sigma FROM levels"))
-    settlements = {values[0]: values[1:] for values in connection.execute("SELECT * FROM settlements")}
+    """Every row, and what a memory answered for it."""
+    columns = "idx, predicted, radius, conflict, by, stored, seen"
+    settlements = {values[0]: values[1:] for values in connection.execute(f"SELECT {columns} FROM settlements")}
     rows = []
-    for values in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx").fetchall():
-        row = replace(_row_of(values), sigma=levels.get(values[0]))
+    for values in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx"):
+        row = _row_of(values)
         if row.index in settlements:
             predicted, radius, conflict, by, stored, seen = settlements[row.index]
+            _refuse_numbers(row.index, predicted, radius, 0, None)
             before = BeforeMemory(row.predicted, row.radius, conflict, by, bool(stored), seen)
             row = replace(row, predicted=predicted, radius=radius, settled=before)
         rows.append(row)
@@ -225,16 +276,42 @@ def _rows(connection: sqlite3.Connection) -> list[Row]:
 
 
 def _row_of(values: tuple[Any, ...]) -> Row:
-    """The row that such columns are."""
-    index, label, predicted, radius, draws, seconds, clean, low, stored, attempt = values
+    """The row that such columns are; types are the table's, and sizes are looked at here."""
+    index, label, predicted, radius, draws, seconds, clean, low, sigma, stored, attempt = values
+    _refuse_numbers(index, predicted, radius, draws, seconds)
+    if index < 0 or label < 0 or (clean or 0) < 0 or attempt < 0 or not 0 <= (low or 0.0) <= 1:
+        raise RunError(f"the row of input {index} must hold whole numbers of at least 0, and shares; it is damaged")
+    if sigma is not None and not 0 < sigma < LARGEST:
+        raise RunError(f"sigma of input {index} must be a positive number; got {sigma}")
+    return Row(
+        index, label, predicted, radius, draws, seconds, clean, low, _answers(index, stored), sigma, None, attempt
+    )
+
+
+def _refuse_numbers(index: int, predicted: int, radius: float, draws: int, seconds: float | None) -> None:
+    if predicted < ABSTAIN:
+        raise RunError(f"predicted of input {index} must be a class, or {ABSTAIN} for an abstention; got {predicted}")
+    if not 0.0 <= radius <= LARGEST:
+        raise RunError(f"radius of input {index} must be a number from 0 to {LARGEST:g}; got {radius}")
+    if not 0 <= draws <= MOST_DRAWS:
+        raise RunError(f"draws of input {index} must be a whole number up to {MOST_DRAWS}; got {draws}")
+    if seconds is not None and not 0.0 <= seconds < math.inf:
+        raise RunError(f"seconds of input {index} must be a number of at least 0; got {seconds}")
+
+
+def _answers(index: int, stored: str) -> tuple[Answer, ...]:
     try:
-        answers = tuple(
-            Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
-            for purpose, draws, outcomes, columns in json.loads(stored)
-        )
+        return tuple(_answer(*one) for one in foreign.parse_json(stored, f"answers of input {index}"))
     except (ValueError, TypeError, IndexError) as error:
         raise RunError(f"answers of input {index} must be readable; they are damaged ({error})") from error
-    return Row(index, label, predicted, radius, draws, seconds, clean, low, answers, attempt=attempt)
+
+
+def _answer(purpose: Any, draws: Any, outcomes: Any, columns: Any) -> Answer:
+    if type(purpose) is not str or type(draws) is not int or type(outcomes) is not int:
+        raise TypeError("purpose, draws and outcomes must be text and whole numbers")
+    if not (0 < draws <= MOST_DRAWS and 0 < outcomes <= MOST_OUTCOMES and 0 < len(columns) <= 8):
+        raise ValueError(f"{draws} draws with {outcomes} outcomes")
+    return Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
 
 
 def _sparse(column: tuple[int, ...]) -> list[Any]:
@@ -247,19 +324,22 @@ def _sparse(column: tuple[int, ...]) -> list[Any]:
 
 def _dense(stored: list[Any], outcomes: int) -> tuple[int, ...]:
     counts = [0] * outcomes
+    pairs: Sequence[Sequence[Any]] = stored
     if stored and isinstance(stored[0], int):
-        counts[stored[0] : stored[0] + len(stored) - 1] = stored[1:]
-        if len(counts) > outcomes:
-            raise IndexError("a histogram is too long")
-        return tuple(counts)
-    for outcome, votes in stored:
+        pairs = [(stored[0] + i, votes) for i, votes in enumerate(stored[1:])]
+    for outcome, votes in pairs:
+        if type(outcome) is not int or type(votes) is not int or not 0 <= outcome < outcomes or votes < 0:
+            raise ValueError(f"{votes} votes for outcome {outcome} of {outcomes}")
         counts[outcome] = votes
     return tuple(counts)
 
 
 def _memory(connection: sqlite3.Connection) -> MemoryRef | None:
-    values = connection.execute("SELECT identity, place, sequence, regions FROM memory").fetchone()
-    return None if values is None else MemoryRef(*values)
+    found = _journal(connection, OF_MEMORY)
+    try:
+        return foreign.typed(MemoryRef, found[-1], "memory") if found else None
+    except (TypeError, ValueError) as error:
+        raise RunError(f"the memory of a run must be named in its journal; it is damaged ({error})") from error
 
 
 def _words(memory: MemoryRef) -> str:
@@ -267,41 +347,31 @@ def _words(memory: MemoryRef) -> str:
     return f"memory {memory.place} ({memory.identity[:8]}, {how})"
 
 
-def _connect(path: Path, fingerprint: str) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
+    """Opened to be written; made where there is none."""
     with _database_errors(path.parent):
         new = not path.exists()
         connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
-        if not new:
-            _refuse_foreign(path, connection, empty_is_ours=True)
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not new and tables:
+            _refuse_foreign(path, connection)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
-        with connection:
-            connection.execute(f"PRAGMA application_id={APPLICATION}")
-            for statement in SCHEMA.split(";"):
-                connection.execute(statement)
-            if connection.execute("SELECT count(*) FROM run").fetchone() == (0,):
-                connection.execute("INSERT INTO run VALUES (?)", (fingerprint,))
+        if not tables:
+            with connection:
+                connection.execute(f"PRAGMA application_id={APPLICATION}")
+                for statement in SCHEMA.split(";"):
+                    connection.execute(statement)
         return connection
 
 
-def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Without write access a WAL database still opens, as an immutable file."""
-    address = f"{path.resolve().as_uri()}?mode=ro"
-    connection = sqlite3.connect(address, uri=True)
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.OperationalError:
-        connection.close()
-        connection = sqlite3.connect(f"{address}&immutable=1", uri=True)
-    return connection
-
-
-def _refuse_foreign(path: Path, connection: sqlite3.Connection, empty_is_ours: bool = False) -> None:
+def _refuse_foreign(path: Path, connection: sqlite3.Connection) -> None:
+    """Exactly our tables: a view or a trigger in their place could answer anything, or never end."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != APPLICATION and not (empty_is_ours and tables == 0):
-        connection.close()
+    if application != APPLICATION:
         raise RunError(f"{path} must be a database of smoothcert; got another one")
+    if other := foreign.other_tables(connection, SCHEMA):
+        raise RunError(f"{path} must hold the tables of a run and nothing else; {other}")
 
 
 def refuse_strangers(folder: Path) -> None:
@@ -312,7 +382,7 @@ def refuse_strangers(folder: Path) -> None:
         others = [
             p.name
             for p in folder.iterdir()
-            if p.name not in ("lock", MODEL) and not p.name.startswith((".recipe", "certificates"))
+            if p.name not in ("lock", MODEL, commit.FILE) and not p.name.startswith((".recipe", "certificates"))
         ]
         if others:
             raise RunError(f"{folder} must be a run or a new folder; it holds other things, such as {others[0]}")

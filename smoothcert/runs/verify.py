@@ -1,33 +1,34 @@
-"""Check a run with nothing but the run: recompute every radius from its counts, and redraw some inputs.
+"""Check a run with nothing but the run: its record, every radius from its counts, and some rows drawn again.
 
-No object of the engine is used. Counts are replayed through the procedure and each lower bound is tested against the
-binomial tail it claims; redraws run a plain loop over the noise of the recorded seeds with a freshly loaded model.
+    record      every entry is chained to the one before; recipe and journal agree; a committed seed is the one
+    inputs      every input of the data has its row, and no other
+    counts      radius, label, bound and draws follow from the stored counts (`runs.recompute`)
+    memory      what a memory answered is replayed by other code (`runs.verify_memory`)
+    draws       some rows, chosen so that nobody can foresee them, are drawn again (`runs.redraw`)
+
+What none of this can show is listed as left open.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from smoothcert.classifiers import composite, digest, load, ready
-from smoothcert.classifiers.composed import Bundle
-from smoothcert.contracts import Answer, Certificate, Classifier, Draw, Source, Stream, input_key
+from smoothcert import zoo
+from smoothcert.classifiers import composite, differentiable, digest, load, ready
+from smoothcert.contracts import Classifier, Source, Tensor
 from smoothcert.data import Inputs
-from smoothcert.errors import RunError
-from smoothcert.noise import at_level
-from smoothcert.runs.run import UNCOUNTED, Row, Run
-from smoothcert.runs.store import MODEL
+from smoothcert.errors import ModelError, RunError
+from smoothcert.runs.recompute import recompute
+from smoothcert.runs.redraw import WholeBatches, draw_again, level_again, rows_of, spread_out, usual
+from smoothcert.runs.run import Row, Run
+from smoothcert.runs.store import MODEL, links, recorded
 from smoothcert.runs.verify_memory import replay_memory
-from smoothcert.spec import Spec, procedure_name
+from smoothcert.spec import Recipe, Spec
 
-ROWS = 64
-# By this share of the largest, scores may move when the arithmetic's order changes.
-CLOSE = 5e-5
-MOST_SEAMS = 16  # continuations of a run that are drawn from, at the most
+ALL = -1  # rows to draw again: every one
+UNTOLD = "seconds, notes, command and versions are as somebody wrote them down"
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Findings:
     attempts: int = 0  # in which the rows came about: the first, and each that continued it
     redrawn_attempts: int = 0  # of these, with a row that was drawn again
     problems: list[str] = field(default_factory=list)
+    left_open: list[str] = field(default_factory=list)  # what this check does not show
+    signers: list[str] = field(default_factory=list)  # trusted keys that have signed it
 
 
 class Places(NamedTuple):
@@ -63,17 +66,23 @@ class Places(NamedTuple):
 def verify_run(
     run: Run,
     places: Places | None = None,
-    redraw: int = 3,
+    redraw: int | None = None,
     seed: int | None = None,
     advance: Callable[[int, int], None] = lambda done, total: None,
 ) -> Findings:
-    """Load what a run was made with, hold it against its hashes, and verify the run."""
+    """Hold what a run was made with against its hashes, and verify the run; `redraw`: rows, ALL or the usual number.
+
+    A model that is not the certified one is not asked anything. Where nothing is drawn again, none is loaded.
+    """
     places, spec = places or Places(), run.asked
-    inputs, place = places.inputs(spec), places.model_of(run)
-    loaded = load(place)
-    changed = check_files(spec, inputs, digest(place).hex)
-    classifier = ready(loaded, inputs.tensor(0)).classifier
-    findings = verify(run, inputs, classifier, redraw, seed, advance, places.memory)
+    inputs = places.inputs(spec)
+    loaded, changed = (None, list[str]()) if redraw == 0 else certified_model(run, places)
+    changed += changed_data(spec, inputs)
+    if loaded is None:
+        findings = verify(run, inputs, absent_model(run), 0, seed, advance, places.memory)
+    else:
+        classifier = ready(loaded, inputs.tensor(0)).classifier
+        findings = verify(run, inputs, classifier, redraw, seed, advance, places.memory, loaded)
     return replace(findings, problems=[*changed, *findings.problems])
 
 
@@ -81,60 +90,141 @@ def verify(
     run: Run,
     inputs: Inputs,
     classifier: Classifier,
-    redraw: int = 3,
+    redraw: int | None = None,
     seed: int | None = None,
     advance: Callable[[int, int], None] = lambda done, total: None,
     memory: str | None = None,
+    loaded: Classifier | None = None,
 ) -> Findings:
-    """Every row recomputed, at least `redraw` rows drawn again; findings instead of exceptions.
+    """The record, every row recomputed, some rows drawn again; findings instead of exceptions.
 
-    `seed` chooses which rows are drawn again; None: nobody can foresee them. `memory`: where it is now.
+    `seed` chooses which rows are drawn again; None: nobody can foresee them. `memory`: where it is now. `loaded`: the
+    model before it was made fast, for searches that need its gradients.
     """
     spec, findings = run.asked, Findings()
     source = Source(classifier, spec.noise)
-    labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
-    for row in run.rows:
-        if labels.get(row.index) != row.label:
-            findings.problems.append(f"input {row.index}: label {row.label} is not the data's {labels.get(row.index)}")
+    findings.problems += [*_record(run), *_inputs(run, inputs), *_seed(spec)]
     drawn = [row.smoothed for row in run.rows if not _recalled(row, run)]
     findings.rows = len(drawn)
     for row in drawn:
-        problems = recompute(row, spec.procedure, source_of(row, source), spec.dim)
-        findings.problems += [f"input {row.index}: {problem}" for problem in problems]
+        findings.problems += _about(row, recompute(row, spec, source))
     if run.memory is not None:
         findings.settled = sum(row.settled is not None for row in run.rows)
         findings.problems += replay_memory(run, run.memory, inputs, memory, spec.seed)
     elif memory is not None:
         raise RunError(f"{run.name} must be a run with a memory if one is given; got {memory} and a run without")
-    sample = spread_out([row for row in drawn if row.index in labels], redraw, seed)
+    number = (0 if not spec.revealed else usual(len(drawn)) if redraw is None else redraw) if drawn else 0
+    places = {index: place for place, index in enumerate(inputs.indices.tolist())}
+    known = [row for row in drawn if row.index in places]
+    sample = known if number == ALL else spread_out(known, number, seed)
     findings.attempts, findings.redrawn_attempts = (len({row.attempt for row in rows}) for rows in (drawn, sample))
-    total = sum(row.draws or 0 for row in sample)
-    for row in sample:
-        x = inputs.tensor(inputs.indices.tolist().index(row.index))
-        own = source_of(row, source)
-        draw_again(row, x, spec.procedure, own, spec.seed, findings, lambda: advance(findings.votes, total))
+    draw_rows([(row, inputs.tensor(places[row.index])) for row in sample], spec, source, loaded, findings, advance)
+    findings.left_open += _left_open(spec, findings)
     return findings
 
 
-def spread_out(rows: Sequence[Row], number: int, seed: int | None) -> list[Row]:
-    """So many rows from all over a run, one at random from each stretch, and one at least of every continuation.
+def draw_rows(
+    sample: Sequence[tuple[Row, Tensor]],
+    spec: Spec,
+    source: Source,
+    loaded: Classifier | None,
+    findings: Findings,
+    advance: Callable[[int, int], None],
+) -> None:
+    """Draw rows again, each with the search for its level where it has one."""
+    total, done = sum(row.draws or 0 for row, _ in sample), 0
 
-    Whatever changed between a run's beginning and its end (the model behind a name, above all) meets a draw.
-    """
-    if number == 0 or not rows:
+    def told(votes: int) -> None:
+        nonlocal done
+        done += votes
+        advance(done, total)
+
+    search = _searching(spec, source.classifier, loaded, sample[0][1]) if sample and spec.preparation else None
+    for row, x in sample:
+        found = draw_again(row, x, spec, source, told)
+        if search is not None:
+            found.problems += level_again(row, x, spec, search)
+        findings.redrawn += 1
+        findings.votes += found.votes
+        findings.explained += found.excused
+        findings.problems += _about(row, found.problems)
+
+
+def _searching(spec: Spec, classifier: Classifier, loaded: Classifier | None, x: Tensor) -> Classifier | None:
+    """What a search for levels asks: the model, with its gradients where it climbs; None where there is none."""
+    if spec.preparation is not None and spec.preparation.search != "ascent":
+        return WholeBatches(classifier, rows_of(classifier, x))
+    try:
+        return None if loaded is None else differentiable(loaded, x)
+    except ModelError:
+        return None
+
+
+def _about(row: Row, problems: Iterable[str]) -> list[str]:
+    return [f"input {row.index}: {problem}" for problem in problems]
+
+
+def _record(run: Run) -> list[str]:
+    """The chain of the run's entries, and its recipe against the journal."""
+    if run.folder is None or run.spec is None or run.means is None:
         return []
-    rng = random.SystemRandom() if seed is None else random.Random(seed)
-    attempts: dict[int, list[Row]] = {}
-    for row in rows:
-        attempts.setdefault(row.attempt, []).append(row)
-    most = sorted(attempts)[:: max(1, -(-len(attempts) // MOST_SEAMS))]
-    chosen = {row.index: row for row in (rng.choice(attempts[attempt]) for attempt in most)}
-    left = [row for row in rows if row.index not in chosen]
-    more = min(max(0, number - len(chosen)), len(left))
-    for place in range(more):
-        row = rng.choice(left[place * len(left) // more : (place + 1) * len(left) // more])
-        chosen[row.index] = row
-    return [chosen[index] for index in sorted(chosen)]
+    problems, _ = links(run.folder)
+    # A kill between the two writings leaves the recipe of the entry before.
+    told, last = Recipe(run.spec, run.means).tables(), recorded(run.folder)[-2:]
+    if told not in last:
+        differing = [
+            f"{key} {told[table].get(key)!r} ≠ {last[-1].get(table, {}).get(key)!r}"
+            for table in ("question", "means")
+            for key in dict.fromkeys([*told[table], *last[-1].get(table, {})])
+            if told[table].get(key) != last[-1].get(table, {}).get(key)
+        ]
+        problems.append(f"recipe.toml is not what the run's journal says: {'; '.join(differing)[:300]}")
+    return problems
+
+
+def _inputs(run: Run, inputs: Inputs) -> list[str]:
+    """Every input of the data has its row, with its label, and there are no others."""
+    spec, rows = run.asked, {row.index: row for row in run.rows}
+    labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
+    problems = []
+    if missing := [index for index in labels if index not in rows]:
+        some = ", ".join(map(str, missing[:5])) + ("…" if len(missing) > 5 else "")
+        problems.append(f"the run is unfinished: {len(missing)} of {len(labels)} inputs have no row ({some})")
+    if spec.inputs != len(inputs):
+        problems.append(f"the question says {spec.inputs} inputs; the data has {len(inputs)}")
+    if spec.shape != tuple(inputs.shape):
+        problems.append(f"the question says inputs of shape {list(spec.shape)}; the data's are {list(inputs.shape)}")
+    for index, row in rows.items():
+        if index not in labels:
+            problems.append(f"input {index}: it is not among those that were asked for")
+        elif labels[index] != row.label:
+            problems.append(f"input {index}: label {row.label} is not the data's {labels[index]}")
+    return problems
+
+
+def _seed(spec: Spec) -> list[str]:
+    """A seed that was committed to must be that one."""
+    if spec.commitment is None or not spec.revealed or spec.commitment.opens(spec.seed, spec.question):
+        return []
+    return ["the seed is not the one that the run was committed to before its first draw"]
+
+
+def _left_open(spec: Spec, findings: Findings) -> list[str]:
+    """What a check of this extent cannot show."""
+    found = []
+    if not spec.revealed:
+        found.append("the seed is told when the run is complete: until then nothing can be drawn again")
+    elif findings.redrawn < findings.rows:
+        found.append(
+            f"{findings.rows - findings.redrawn} of {findings.rows} rows were not drawn again: counts invented there "
+            "would not show (--redraw all)"
+        )
+    if spec.commitment is not None and spec.commitment.attempt > 1:
+        found.append(
+            f"it is attempt {spec.commitment.attempt} at this question: earlier ones were drawn with other seeds, and "
+            "the best of several overstates"
+        )
+    return [*found, UNTOLD]
 
 
 def _recalled(row: Row, run: Run) -> bool:
@@ -142,156 +232,36 @@ def _recalled(row: Row, run: Run) -> bool:
     return row.settled is not None and run.memory is not None and run.memory.frozen
 
 
-def source_of(row: Row, source: Source) -> Source:
-    """What was sampled for one input: at the input's own noise level, where one was chosen."""
-    return source if row.sigma is None else replace(source, noise=at_level(source.noise, row.sigma))
-
-
-def recompute(row: Row, procedure: Any, source: Source, dim: int) -> list[str]:
-    """Replay the stored answers through the procedure, and hold label, radius and bound against the row."""
-    problems = [
-        f"{sum(column)} votes in {answer.draws} {answer.purpose} draws"
-        for answer in row.answers
-        for column in answer.counts
-        if sum(column) != answer.draws
-    ]
-    try:
-        certificate, _ = replay(row, procedure, source, dim)
-    except RunError as error:
-        return [*problems, str(error)]
-    if certificate.label != row.predicted:
-        problems.append(f"counts give label {certificate.label}; the row says {row.predicted}")
-    # Another platform's special functions may differ in the last digits; a radius may never be larger.
-    if not abs(certificate.radius - row.radius) <= 1e-9 * max(row.radius, 1e-9):
-        problems.append(f"counts give radius {certificate.radius!r}; the row says {row.radius!r}")
-    for part in (certificate, *certificate.parts):
-        problems += _tail(part)
-    draws = sum(answer.draws for answer in row.answers if answer.purpose not in UNCOUNTED)
-    if draws != row.draws:
-        problems.append(f"answers hold {draws} draws; the row says {row.draws}")
-    return problems
-
-
-def _tail(certificate: Certificate) -> list[str]:
-    """One look's lower bound against the binomial tail it claims, by another function than made it."""
-    from scipy.special import bdtrc
-
-    evidence = certificate.evidence
-    if certificate.abstained or len(evidence.counts) != 1 or evidence.low <= 0:
-        return []
-    hits = evidence.counts[0][evidence.label]
-    if evidence.alpha == 0.0:  # every case was counted: the bound is the share itself
-        return [] if evidence.low == hits / evidence.draws else [f"{evidence.low} is not {hits} of {evidence.draws}"]
-    tail = float(bdtrc(hits - 1, evidence.draws, evidence.low))
-    return [] if tail <= evidence.alpha * (1 + 1e-9) else [f"the bound {evidence.low} has error {tail}, above alpha"]
-
-
-def draw_again(
-    row: Row, x: Any, procedure: Any, source: Source, seed: int, findings: Findings, advance: Callable[[], None]
-) -> None:
-    """Draw every answer of a row again, from the source that the procedure asks, and compare the counts."""
-    first: dict[str, int] = {}
-    findings.redrawn += 1
-    try:
-        _, asked = replay(row, procedure, source, x.numel())
-    except RunError:
-        return  # said already, where the row was recomputed
-    for draw, answer in asked:
-        start = first.get(answer.purpose, 0)
-        first[answer.purpose] = start + answer.draws
-        counts, close = _count_again(
-            draw, x, Stream(seed, input_key(x), answer.purpose), start, answer, findings, advance
-        )
-        moved = np.abs(counts - np.array(answer.counts)).sum(axis=1) // 2
-        for column, (votes, calls) in enumerate(zip(moved.tolist(), close.tolist(), strict=True)):
-            if votes > calls:
-                where = f"{answer.purpose} votes" if column == 0 else f"{answer.purpose} votes in column {column + 1}"
-                findings.problems.append(
-                    f"input {row.index}: {votes} of {answer.draws} {where} differ when drawn again, "
-                    f"{calls} of them explained by scores equal up to rounding"
-                )
-            findings.explained += min(votes, calls)
-
-
-def _count_again(
-    draw: Draw,
-    x: Any,
-    stream: Stream,
-    start: int,
-    answer: Answer,
-    findings: Findings,
-    advance: Callable[[], None],
-) -> tuple[Any, Any]:
-    """Votes [columns, outcomes] of the same draws, and how many in each column are close calls."""
-    import torch
-
-    source, outcomes = draw.source, len(answer.counts[0])
-    counts = np.zeros((len(answer.counts), outcomes), dtype=np.int64)
-    close = np.zeros(len(answer.counts), dtype=np.int64)
-    batch = torch.zeros(ROWS, *x.shape)
-    for at in range(start, start + answer.draws, ROWS):
-        rows = min(ROWS, start + answer.draws - at)
-        source.noise.fill(batch[:rows], x, stream, at)
-        scores = source.classifier(batch)[:rows]
-        if source.readout.outcomes(scores.shape[1]) != outcomes:
-            raise RunError(f"the model must have {outcomes} classes, as when the run was made; got {scores.shape[1]}")
-        votes = source.readout(scores).numpy()
-        counts += np.stack([np.bincount(column, minlength=outcomes) for column in votes.T])
-        close += source.readout.close(scores, CLOSE).numpy().sum(axis=0)
-        findings.votes += rows
-        advance()
-    return counts, close
-
-
-def check_files(spec: Spec, inputs: Inputs, model_digest: str) -> list[str]:
-    """Whether model and data are still what the run was made with."""
-    problems: Sequence[tuple[bool, str]] = [
-        (
-            model_digest == spec.model_digest,
-            f"model {spec.model} is not the one that was certified (its hash differs)",
-        ),
-        (inputs.digest == spec.data_digest, f"data {spec.data.spec} is not what was certified (its hash differs)"),
-    ]
-    return [problem for fine, problem in problems if not fine]
-
-
-class AskedDraw(NamedTuple):
-    """What the procedure asked, and what the row says it was answered."""
-
-    draw: Draw
-    answer: Answer
-
-
-def replay(row: Row, procedure: Any, source: Source, dim: int) -> tuple[Certificate, list[AskedDraw]]:
-    """The certificate that the stored answers give; RunError where they are not those that the procedure asks for."""
-    answers, asked = [answer for answer in row.answers if answer.purpose != "clean"], list[AskedDraw]()
-    steps = procedure(source, dim, row.label)
-    draw: Draw = next(steps)
-    for answer in answers:
-        if (draw.purpose, draw.draws) != (answer.purpose, answer.draws):
-            raise RunError(f"{answer.draws} {answer.purpose} draws are stored where {draw.draws} {draw.purpose} belong")
-        asked.append(AskedDraw(draw, answer))
+def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[str]]:
+    """The model, if it is the one that was certified; else None, and why. Files are hashed before they are loaded."""
+    spec, place = run.asked, places.model_of(run)
+    named_by = "" if places.model is not None else f"run {run.name}"
+    other = [f"model {place} is not the one that was certified (its hash differs)"]
+    if zoo.located(place).exists():
         try:
-            draw = steps.send(np.array(answer.counts, dtype=np.int64))
-        except StopIteration as end:
-            return end.value, asked
-    raise RunError(f"answers end where {draw.draws} {draw.purpose} draws should follow")
+            if digest(place).hex != spec.model_digest:
+                return None, other
+            return load(place, named_by), []
+        except ModelError as error:
+            if not composite.is_composite(zoo.located(place)):
+                raise
+            return None, [str(error)]  # it is there, but a part of it was replaced
+    loaded = load(place, named_by)
+    return (loaded, []) if digest(place).hex == spec.model_digest else (None, other)
 
 
-class Replayed(NamedTuple):
-    """A run of a composition: its networks' roles and noises, and each row with its certificate in all its parts."""
-
-    bundle: Bundle
-    described: composite.Composite
-    rows: list[tuple[Row, Certificate]]
+def changed_data(spec: Spec, inputs: Inputs) -> list[str]:
+    """Whether the data are still what the run was made with."""
+    same = inputs.digest == spec.data_digest
+    return [] if same else [f"data {spec.data.spec} is not what was certified (its hash differs)"]
 
 
-def composition(run: Run, kind: str) -> Replayed:
-    """Every row of a run of this kind of composition, from its counts; no network is asked."""
-    spec = run.asked
-    if procedure_name(spec.procedure) != kind or run.folder is None:
-        got = procedure_name(spec.procedure)
-        raise RunError(f"run {run.name} must be one of smoothcert {kind} certify; got {got}")
-    networks, described = composite.outline(run.folder / MODEL), composite.read(run.folder / MODEL)
-    source = Source(networks, spec.noise)
-    return Replayed(networks, described, [(row, replay(row, spec.procedure, source, spec.dim)[0]) for row in run.rows])
+def absent_model(run: Run) -> Classifier:
+    """In the place of a model that must not be asked: of a composition its outline, to replay what it answered."""
+    if run.folder is not None and composite.is_composite(run.folder / MODEL):
+        return composite.outline(run.folder / MODEL)
+
+    def nobody(x: Tensor) -> Tensor:
+        raise ModelError("a model that was not certified must not be asked")
+
+    return nobody

@@ -10,6 +10,7 @@ promise is then held against all that are there now.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smoothcert.contracts import ABSTAIN, Norm
+from smoothcert import foreign
+from smoothcert.contracts import ABSTAIN, Norm, Tensor
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
 from smoothcert.runs.remember import ordered
 from smoothcert.runs.run import MemoryRef, Row, Run
+from smoothcert.spec import Spec
 
 RELATIVE = 1e-9  # far above the margins of the memory, far below what matters
 CHUNK = 1024  # regions, and inputs, held at a time
+SCHEMA = """
+CREATE TABLE memory (
+    identity TEXT NOT NULL, classifier TEXT NOT NULL, norm TEXT NOT NULL, shape TEXT NOT NULL
+) STRICT;
+CREATE TABLE basis (id INTEGER PRIMARY KEY, mean BLOB NOT NULL, directions BLOB NOT NULL) STRICT;
+CREATE TABLE regions (
+    id INTEGER PRIMARY KEY, label INTEGER NOT NULL, radius REAL NOT NULL, certified REAL NOT NULL,
+    coordinates BLOB NOT NULL
+) STRICT;
+CREATE TABLE vectors (id INTEGER PRIMARY KEY, x BLOB NOT NULL) STRICT
+"""
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -53,13 +67,20 @@ def replay_memory(run: Run, memory: MemoryRef, inputs: Inputs, place: str | None
     places = {index: position for position, index in enumerate(inputs.indices.tolist())}
     rows = [row for row in run.rows if row.index in places]
     problems = _out_of_order(rows, memory, seed)
-    with _opened(Path(place or memory.place), memory) as base:
+    with _opened(Path(place or memory.place), memory, run.asked) as base:
         for first in range(0, len(rows), CHUNK):
             some = rows[first : first + CHUNK]
             x = inputs.tensors(np.array([places[row.index] for row in some])).numpy().reshape(len(some), -1)
             for row, near in zip(some, _near(base, some, x.astype(np.float64), run.asked.norm), strict=True):
                 problems += [f"input {row.index}: {problem}" for problem in _check(row, near, memory)]
     return problems
+
+
+def replay_one(run: Run, memory: MemoryRef, x: Tensor, place: str) -> list[str]:
+    """The only row of a run, of the input x, held against the memory that answered for it."""
+    (row,), values = run.rows, x.numpy().reshape(1, -1).astype(np.float64)
+    with _opened(Path(place), memory, run.asked) as base:
+        return _check(row, _near(base, [row], values, run.asked.norm)[0], memory)
 
 
 def rules(label: int, radius: float, near: Sequence[NearRegion]) -> list[RuleAnswer]:
@@ -135,15 +156,19 @@ def _out_of_order(rows: Sequence[Row], memory: MemoryRef, seed: int) -> list[str
 
 
 @contextlib.contextmanager
-def _opened(path: Path, memory: MemoryRef) -> Iterator[sqlite3.Connection]:
-    """The memory's file, to be read; refused if it is another one, or damaged."""
-    if not path.is_file():
+def _opened(path: Path, memory: MemoryRef, spec: Spec) -> Iterator[sqlite3.Connection]:
+    """The memory's file, to be read; refused if it is another one, another classifier's, or damaged."""
+    if not foreign.is_regular(path):
         raise RunError(f"memory of the run must be at {path}; there is no such file (--memory says where it is now)")
-    with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
+    with contextlib.closing(foreign.open_to_read(path)) as base:
         try:
-            (identity,) = base.execute("SELECT identity FROM memory").fetchone()
+            if other := foreign.other_tables(base, SCHEMA):
+                raise ValueError(other)
+            identity, classifier, norm, shape = base.execute("SELECT * FROM memory").fetchone()
             if identity != memory.identity:
                 raise RunError(f"{path} must be the memory that answered, {memory.identity[:8]}; got another one")
+            if (classifier, norm, json.loads(shape)) != (spec.model_digest, spec.norm, list(spec.shape)):
+                raise RunError(f"{path} must be a memory of the run's classifier, norm and shape; got another's")
             yield base
         except (sqlite3.DatabaseError, TypeError, ValueError) as error:
             raise RunError(f"{path} must be a whole memory of smoothcert; got: {error}") from error

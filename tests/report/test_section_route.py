@@ -15,7 +15,7 @@ from smoothcert.report.metrics import certified_accuracy
 from smoothcert.report.sections.route import routed, section, table
 from smoothcert.report.tables import percent
 from smoothcert.runs.store import read
-from smoothcert.runs.verify import composition
+from smoothcert.runs.recompute import composition
 
 FEW = "--data few.npz --n 400 --n0 20 --alpha 0.05"
 RADII = [0.0, 0.1, 0.25]

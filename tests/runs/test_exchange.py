@@ -211,7 +211,7 @@ def test_an_output_that_cannot_be_written_is_one_line_and_leaves_nothing(where: 
 
 
 def test_a_folder_is_a_run_and_a_file_a_log(tmp_path: Path) -> None:
-    question = Spec("m", "00", Subset("digits"), "11", 3, (64,), Gaussian(0.25), Certify())
+    question = Spec("m", "0" * 64, Subset("digits"), "1" * 64, 3, (64,), Gaussian(0.25), Certify())
     row = Row(1, 2, 2, 0.123456789, 1100, 0.5, 2, 0.7)
     with RunStore(tmp_path / "run", Recipe(question, Means(64, "torch", "smoothcert certify m"))) as store:
         store.add(row)

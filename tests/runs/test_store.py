@@ -148,5 +148,5 @@ def test_columns_come_back_as_they_were(outcomes):
             column = tuple(int(v) for v in rng.integers(0, 9, outcomes) * (rng.random(outcomes) < share))
             assert _dense(json.loads(json.dumps(_sparse(column))), outcomes) == column
     assert isinstance(_sparse((7,) * 100)[0], int) and isinstance(_sparse((7,) * 10)[0], list)
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError):
         _dense([95, 1, 2, 3, 4, 5, 6, 7], 100)

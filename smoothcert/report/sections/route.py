@@ -20,8 +20,8 @@ from smoothcert.report import plots
 from smoothcert.report.metrics import Share, envelope, figures, radius_name, same_inputs
 from smoothcert.report.section import Figure, Section, Table, table_of
 from smoothcert.report.tables import NORMS, decimal, percent
+from smoothcert.runs.recompute import Replayed, composition
 from smoothcert.runs.run import Run
-from smoothcert.runs.verify import Replayed, composition
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
