@@ -104,7 +104,7 @@ def _add_signature(
     from smoothcert.runs.sign import checked
 
     wrong, left, found.signers = checked(envelope, statement, keys)
-    found.problems += wrong
+    found.problems[:0] = wrong
     found.left_open += left
 
 

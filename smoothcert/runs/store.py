@@ -94,6 +94,7 @@ class RunStore:
 
     def write(self, recipe: Recipe, kind: str) -> None:
         """The recipe as it is now, into the journal and then beside it: a kill in between leaves an earlier one."""
+        self.commit()  # what came before the entry must stand before it
         shown = recipe if kind == END or self._told else replace(recipe, spec=recipe.spec.hidden)
         self._note(kind, shown.tables())
         shown.write(self.folder / "recipe.toml")

@@ -235,7 +235,8 @@ def _recalled(row: Row, run: Run) -> bool:
 def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[str]]:
     """The model, if it is the one that was certified; else None, and why. Files are hashed before they are loaded."""
     spec, place = run.asked, places.model_of(run)
-    named_by = "" if places.model is not None else f"run {run.name}"
+    whose = "certificate" if run.folder is None else "run"
+    named_by = "" if places.model is not None else f"{whose} {run.name}"
     other = [f"model {place} is not the one that was certified (its hash differs)"]
     if zoo.located(place).exists():
         try:

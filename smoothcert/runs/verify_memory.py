@@ -133,7 +133,8 @@ def _agree(said: RuleAnswer, rule: RuleAnswer, radius: float, near: Sequence[Nea
     """Equal, but that the memory's margins make a radius smaller, and may call that shrunk."""
     slack = RELATIVE * max([radius, 1e-300, *(ball.radius + ball.distance for ball in near)])
     close = rule.radius - slack <= said.radius <= rule.radius
-    return said.label == rule.label and close and (said.conflict == rule.conflict or abs(radius - rule.radius) <= slack)
+    within = {said.conflict, rule.conflict} == {None, "shrunk"} and abs(radius - rule.radius) <= slack
+    return said.label == rule.label and close and (said.conflict == rule.conflict or within)
 
 
 def _own(ball: NearRegion, row: Row) -> bool:
@@ -160,8 +161,8 @@ def _opened(path: Path, memory: MemoryRef, spec: Spec) -> Iterator[sqlite3.Conne
     """The memory's file, to be read; refused if it is another one, another classifier's, or damaged."""
     if not foreign.is_regular(path):
         raise RunError(f"memory of the run must be at {path}; there is no such file (--memory says where it is now)")
-    with contextlib.closing(foreign.open_to_read(path)) as base:
-        try:
+    try:
+        with contextlib.closing(foreign.open_to_read(path)) as base:
             if other := foreign.other_tables(base, SCHEMA):
                 raise ValueError(other)
             identity, classifier, norm, shape = base.execute("SELECT * FROM memory").fetchone()
@@ -170,8 +171,8 @@ def _opened(path: Path, memory: MemoryRef, spec: Spec) -> Iterator[sqlite3.Conne
             if (classifier, norm, json.loads(shape)) != (spec.model_digest, spec.norm, list(spec.shape)):
                 raise RunError(f"{path} must be a memory of the run's classifier, norm and shape; got another's")
             yield base
-        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
-            raise RunError(f"{path} must be a whole memory of smoothcert; got: {error}") from error
+    except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+        raise RunError(f"{path} must be a whole memory of smoothcert; got: {error}") from error
 
 
 def _regions(base: sqlite3.Connection) -> Iterator[tuple[list[tuple[int, int, float, float]], Matrix]]:

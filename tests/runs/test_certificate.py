@@ -12,11 +12,12 @@ import linear
 import pytest
 import small_run
 
-from smoothcert.classifiers import digest, load
+from smoothcert.classifiers import load
 from smoothcert.cli.main import run
 from smoothcert.errors import RunError
-from smoothcert.runs.certificate import check, document, read_document
+from smoothcert.runs.certificate import check, document, read_document, verify_document
 from smoothcert.runs.store import read
+from smoothcert.runs.verify import Places
 
 INDEX = 5
 
@@ -38,11 +39,12 @@ def made(place: Path) -> dict[str, Any]:
 def checked(tmp_path: Path):
     """Write a document, read it as a stranger would, and check it with the model alone."""
 
-    def problems(table: dict[str, Any], classifier: Any = None, model: str = "", again: bool = True) -> list[str]:
+    def problems(table: dict[str, Any], classifier: Any = None, again: bool = True) -> list[str]:
         path = tmp_path / "c.json"
         path.write_text(json.dumps(table))
-        used = classifier or load("linear:score")
-        return check(read_document(path), used, model or digest("linear:score").hex, again).problems
+        if classifier is not None:
+            return check(read_document(path), classifier, again).problems
+        return verify_document(read_document(path), Places(model="linear:score"), again).problems
 
     return problems
 
@@ -62,7 +64,7 @@ def test_the_document_says_what_the_run_says(place: Path, made: dict[str, Any]) 
 def test_an_honest_document_is_as_stated(made: dict[str, Any], checked, tmp_path: Path) -> None:
     assert checked(made) == []
     found = read_document(tmp_path / "c.json")
-    findings = check(found, load("linear:score"), digest("linear:score").hex)
+    findings = check(found, load("linear:score"))
     assert (findings.redrawn, findings.votes) == (1, 550)  # 50 that choose, 500 that test
 
 
@@ -128,7 +130,7 @@ def test_without_its_values_it_is_recomputed_only(place: Path, checked, tmp_path
     short = document(read(place / "run"), INDEX, inputs, values=False).tables()
     assert "values" not in short["input"]
     assert checked(short) == []
-    findings = check(read_document(tmp_path / "c.json"), load("linear:score"), digest("linear:score").hex)
+    findings = check(read_document(tmp_path / "c.json"), load("linear:score"))
     assert findings.redrawn == 0
 
 
@@ -189,7 +191,9 @@ def test_the_commands_go_together(place: Path, tmp_path: Path, capsys: pytest.Ca
     told = capsys.readouterr().out
     assert path.read_text() == told
     assert json.loads(told)["words"]["claim"].startswith("Label ")
-    assert run(["verify", str(path)]) == 0
+    assert run(["verify", str(path)]) == 2
+    assert "is code that certificate c.json names: it is imported only with --trust-code" in capsys.readouterr().err
+    assert run(["verify", str(path), "--trust-code"]) == 0
     assert "550 draws drawn again, 0 votes moved within rounding: all as stated" in capsys.readouterr().out
     assert run(["verify", str(path), "--model", "lines:b"]) == 1
     assert "NOT AS STATED" in capsys.readouterr().out
@@ -199,11 +203,11 @@ def test_the_commands_go_together(place: Path, tmp_path: Path, capsys: pytest.Ca
     assert run(["verify", str(path), "--redraw", "0"]) == 0
     assert "nothing drawn again: all as stated" in capsys.readouterr().out
     path.write_text(told.replace('"radius": 0', '"radius": 1', 1))
-    assert run(["verify", str(path)]) == 1
+    assert run(["verify", str(path), "--redraw", "0"]) == 1
     capsys.readouterr()
-    assert run(["verify", str(place / "run"), "--json"]) == 0
+    assert run(["verify", str(place / "run"), "--json", "--trust-code"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["problems"] == [] and answer["redrawn"] == 3 and answer["rows"] == answer["inputs"]
+    assert answer["problems"] == [] and answer["redrawn"] == 4 and answer["rows"] == answer["inputs"]
 
 
 def test_an_answer_of_a_memory_is_told_and_its_smoothing_checked(
@@ -219,10 +223,14 @@ def test_an_answer_of_a_memory_is_told_and_its_smoothing_checked(
     assert made["answer"]["guarantee"] == "memory" and made["sigma"] == row.sigma
     assert "promised by a memory" in made["words"]["claim"] and made["memory"]["of"]["identity"]
     capsys.readouterr()
-    assert run(["verify", str(path)]) == 0
-    assert (
-        "400 draws drawn again" in (said := capsys.readouterr().out) and "memory that answered is not checked" in said
-    )
+    assert run(["verify", str(path), "--trust-code"]) == 1
+    said = capsys.readouterr().out
+    assert "400 draws drawn again" in said and "cannot be checked without the memory (--memory)" in said
+    checked_with = ["--trust-code", "--memory", str(tmp_path / "m.sqlite")]
+    assert run(["verify", str(path), *checked_with]) == 0
+    path.write_text(json.dumps({**made, "answer": {**made["answer"], "label": 1 - row.predicted, "radius": 1e6}}))
+    assert run(["verify", str(path), *checked_with]) == 1
+    assert "the memory's rule gives" in capsys.readouterr().out
     made["sigma"] = row.sigma * 1.01
     path.write_text(json.dumps(made))
-    assert run(["verify", str(path)]) == 1
+    assert run(["verify", str(path), *checked_with]) == 1

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 
+import forging
 import linear
 import pytest
 import small_run
+from forging import answers
 
 from smoothcert.classifiers import load
 from smoothcert.runs.store import read
-from smoothcert.runs.verify import check_files, verify
+from smoothcert.runs.verify import Places, changed_data, verify, verify_run
 
 
 @pytest.fixture
@@ -23,17 +24,9 @@ def run(tmp_path):
 
 
 def change(folder, statement, *values):
-    connection = sqlite3.connect(folder / "certificates.sqlite")
-    with connection:
-        assert connection.execute(statement, values).rowcount == 1
-    connection.close()
-
-
-def answers(folder, index):
-    connection = sqlite3.connect(folder / "certificates.sqlite")
-    (text,) = connection.execute("SELECT answers FROM certificates WHERE idx=?", (index,)).fetchone()
-    connection.close()
-    return json.loads(text)
+    """As a forger would, who writes the chain anew."""
+    forging.sql(folder, statement, *values)
+    forging.rechain(folder)
 
 
 def test_an_honest_run_has_no_findings(run):
@@ -41,7 +34,7 @@ def test_an_honest_run_has_no_findings(run):
     findings = verify(read(folder), inputs, load("linear:score"), redraw=12)
     assert findings.problems == [] and findings.rows == 12 and findings.redrawn == 12
     assert findings.votes == 12 * 550
-    assert check_files(question, inputs, question.model_digest) == []
+    assert changed_data(question, inputs) == []
 
 
 def test_a_raised_radius_is_named(run):
@@ -61,6 +54,7 @@ def test_a_changed_count_is_named_even_when_the_sum_still_fits(run):
     change(folder, "UPDATE certificates SET answers = ? WHERE idx = 5", json.dumps(stored))
     problems = verify(read(folder), inputs, load("linear:score"), redraw=12).problems
     assert any(problem.startswith("input 5: counts give radius") for problem in problems)
+    assert any(problem.startswith("input 5: counts give the bound") for problem in problems)
     assert any("input 5: 1 of 500 test votes differ when drawn again" in problem for problem in problems)
 
 
@@ -78,10 +72,11 @@ def test_counts_and_radius_changed_together_are_found_by_drawing_again(run):
     radius = Evidence(label, ((500,),), 500, low, 1 - low, 0.05).certificate(Gaussian(0.25), 4).radius
     change(
         folder,
-        "UPDATE certificates SET answers=?, radius=?, predicted=? WHERE idx=5",
+        "UPDATE certificates SET answers=?, radius=?, predicted=?, low=? WHERE idx=5",
         json.dumps(stored),
         radius,
         label,
+        low,
     )
     assert verify(read(folder), inputs, load("linear:score"), redraw=0).problems == []
     problems = verify(read(folder), inputs, load("linear:score"), redraw=12).problems
@@ -96,8 +91,9 @@ def test_another_label_is_named(run):
 
 
 def test_another_model_is_found_by_its_hash_and_by_its_votes(run):
-    folder, inputs, question = run
-    assert "is not the one that was certified" in check_files(question, inputs, "0" * 64)[0]
+    folder, inputs, _ = run
+    (problem, *_) = verify_run(read(folder), Places(model="lines:b")).problems
+    assert problem == "model lines:b is not the one that was certified (its hash differs)"
     findings = verify(read(folder), inputs, lambda x: -linear.score(x), redraw=2)
     assert len(findings.problems) >= 2
 

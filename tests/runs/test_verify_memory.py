@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from itertools import pairwise
 
+import forging
 import memory_run
 import numpy as np
 import pytest
@@ -45,6 +46,8 @@ def findings(folder, name="run"):
 def change(path, statement, *values, rows=1):
     with sqlite3.connect(path) as base:
         assert base.execute(statement, values).rowcount == rows
+    if path.name == "certificates.sqlite":
+        forging.rechain(path.parent)
 
 
 def one(folder, conflict):
