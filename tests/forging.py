@@ -1,4 +1,4 @@
-"""What a forger does to a run: rows, recipe and journal edited by hand, and the chain written anew so that all agree."""
+"""What a forger does to a run: rows, recipe and journal edited, and the chain written anew so that all agree."""
 
 from __future__ import annotations
 

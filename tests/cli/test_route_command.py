@@ -11,8 +11,8 @@ import small_run
 
 from smoothcert.cli.main import run
 from smoothcert.report.sections.route import routed
-from smoothcert.runs.store import read
 from smoothcert.runs.recompute import composition
+from smoothcert.runs.store import read
 
 FEW = "--data few.npz --n 400 --n0 20 --alpha 0.05"
 BRANCHES = "--branch switches:core@0.12 --branch linear:score@0.5"

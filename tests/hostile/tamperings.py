@@ -1,8 +1,8 @@
 """The tampering table: what a forger does to a run, and the sentence that names it.
 
 Every tampering is tried four times. *bare*: nothing else is touched, so that the chain is broken. Then the forger also
-writes the chain anew, and the reader *counts* (`verify --redraw 0`) or *draws* (`verify --redraw all`); empty: that does
-not show it, which the docs say. At last the run was *signed* before: whatever was done then shows.
+writes the chain anew, and the reader *counts* (`verify --redraw 0`) or *draws* (`verify --redraw all`); empty: that
+does not show it, which the docs say. At last the run was *signed* before: whatever was done then shows.
 """
 
 from __future__ import annotations
@@ -798,7 +798,7 @@ DOCUMENTS: Mapping[str, tuple[tuple[Any, ...], Any, str]] = {
     "data": (("question", "data_digest"), "0" * 64, "is not what was certified"),
     "number of inputs": (("question", "inputs"), 7, "it says that 7 inputs were asked for; the data has 8"),
     "which inputs": (("question", "skip"), 2, "is not what was certified"),
-    "a preparation": (("question", "preparation"), {"name": "per_input_sigma"}, "it must have a noise level of its own"),
+    "a preparation": (("question", "preparation"), {"name": "per_input_sigma"}, "it must have a noise level"),
     "votes": (("answers", 1, "counts"), [[100, 0]], "counts give"),
     "draws": (("answers", 1, "draws"), 90, "votes in 90 test draws"),
     "draws as text": (("answers", 1, "draws"), "100", "it is damaged"),

@@ -14,8 +14,8 @@ from smoothcert.report import render
 from smoothcert.report.metrics import certified_accuracy
 from smoothcert.report.sections.route import routed, section, table
 from smoothcert.report.tables import percent
-from smoothcert.runs.store import read
 from smoothcert.runs.recompute import composition
+from smoothcert.runs.store import read
 
 FEW = "--data few.npz --n 400 --n0 20 --alpha 0.05"
 RADII = [0.0, 0.1, 0.25]

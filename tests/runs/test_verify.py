@@ -11,8 +11,9 @@ import small_run
 from forging import answers
 
 from smoothcert.classifiers import load
+from smoothcert.classifiers.module import trusting
 from smoothcert.runs.store import read
-from smoothcert.runs.verify import Places, changed_data, verify, verify_run
+from smoothcert.runs.verify import ALL, Places, changed_data, verify, verify_run
 
 
 @pytest.fixture
@@ -103,3 +104,55 @@ def test_rounding_explains_only_close_calls(run):
     folder, inputs, _ = run
     findings = verify(read(folder), inputs, lambda x: linear.score(x) * (1 + 1e-6) + 1e-7, redraw=12)
     assert findings.problems == []
+
+
+def shifted(x):
+    """The same classifier with scores so large that a share of them excuses everything."""
+    return linear.score(x) + 3e4
+
+
+def test_large_scores_buy_no_excuses(run):
+    """Counts invented for a network whose logits are shifted by 3e4 differ by more than its rounding explains."""
+    folder, inputs, _ = run
+    honest = verify(read(folder), inputs, shifted, redraw=ALL)
+    assert [problem for problem in honest.problems if "counts" in problem] == []
+    stored = answers(folder, 5)
+    stored[1][3][0] = [[0, 250], [1, 250]]
+    forging.sql(folder, "UPDATE certificates SET answers=? WHERE idx=5", json.dumps(stored))
+    forging.rechain(folder)
+    problems = verify(read(folder), inputs, shifted, redraw=ALL).problems
+    assert any(
+        "input 5" in problem and "differ when drawn again; rounding explains at most" in problem for problem in problems
+    )
+
+
+def test_a_network_that_follows_the_last_bits_is_excused_for_few_votes_only(run):
+    """Every score moves with the last bit of its input: all calls are close, and yet no more than a few are excused."""
+    import torch
+
+    def hashed(x):
+        bits = x[:, 0].contiguous().view(torch.int32) % 2
+        return torch.stack([1.0 - bits, bits.float()], dim=1) + 0 * x.sum(1, keepdim=True)
+
+    folder, inputs, _ = run
+    problems = verify(read(folder), inputs, hashed, redraw=ALL).problems
+    assert sum("rounding explains at most 3" in problem for problem in problems) >= 12
+
+
+def test_more_rows_of_a_larger_run_are_drawn_again(run):
+    from smoothcert.runs.redraw import usual
+
+    assert [usual(rows) for rows in (0, 1, 9, 12, 100, 500, 10_000, 10**6)] == [3, 3, 3, 4, 10, 23, 100, 1000]
+    folder, inputs, _ = run
+    found = verify(read(folder), inputs, load("linear:score"))
+    assert found.redrawn == 4
+    assert found.left_open[0].startswith("8 of 12 rows were not drawn again: counts invented there would not show")
+
+
+def test_without_redraws_no_model_is_needed(run):
+    folder, _, _ = run
+    forging.recipe(folder, lambda table: table["question"].update(model="gone:net"))
+    forging.rechain(folder)
+    assert verify_run(read(folder), redraw=0).problems == []
+    with trusting(), pytest.raises(Exception, match="must name a callable that can be imported"):
+        verify_run(read(folder))
