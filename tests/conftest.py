@@ -45,6 +45,24 @@ def traced_once():
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def trusted(request):
+    """Models of tests are mostly code, by name, also in folders and runs: trusted, but where strangers are met."""
+    from smoothcert.classifiers.module import trusting
+
+    with trusting("hostile" not in request.path.parts):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def suspicious(request):
+    """Tests of that mark trust no code that files name."""
+    from smoothcert.classifiers.module import TRUST, trusting
+
+    with trusting(TRUST.get() and "suspicious" not in request.keywords):
+        yield
+
+
 @pytest.fixture
 def answer():
     """Run a procedure's steps on draws from known class probabilities, without a network."""

@@ -62,7 +62,9 @@ def record(name: str, reached: Sequence[float], changes: dict[str, Any] | None =
 
 def stored(folder: Path, reached: Sequence[float], when: float | None = None, **changes: Any) -> Run:
     """A run on the disk, begun at a time of our choice."""
-    recipe = Recipe(spec(**{"inputs": len(reached), **changes}), Means(64, "torch", "smoothcert certify models/a"))
+    recipe = Recipe(
+        spec(**{"inputs": max(1, len(reached)), **changes}), Means(64, "torch", "smoothcert certify models/a")
+    )
     with RunStore(folder, recipe) as store:
         for row in rows(reached):
             store.add(row)

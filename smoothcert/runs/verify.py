@@ -11,6 +11,7 @@ What none of this can show is listed as left open.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -170,7 +171,7 @@ def _record(run: Run) -> list[str]:
         return []
     problems, _ = links(run.folder)
     # A kill between the two writings leaves the recipe of the entry before.
-    told, last = Recipe(run.spec, run.means).tables(), recorded(run.folder)[-2:]
+    told, last = json.loads(json.dumps(Recipe(run.spec, run.means).tables())), recorded(run.folder)[-2:]
     if told not in last:
         differing = [
             f"{key} {told[table].get(key)!r} ≠ {last[-1].get(table, {}).get(key)!r}"

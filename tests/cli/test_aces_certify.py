@@ -7,6 +7,7 @@ import math
 import shutil
 from pathlib import Path
 
+import forging
 import numpy as np
 import pytest
 import small_run
@@ -75,20 +76,15 @@ def test_theta_one_is_the_plain_run_but_for_the_halved_alpha(smoothcert):
 
 def test_a_changed_histogram_is_found_by_drawing_again(smoothcert, tmp_path):
     """One copy moved to another bin of entropy: the classes are as they were, and the rows at this θ too."""
-    import sqlite3
-
     assert smoothcert(f"aces certify {NETWORKS} {DATA} --theta 1.0 --out run")[0] == 0
-    database = sqlite3.connect(tmp_path / "run" / "certificates.sqlite")
-    (text,) = database.execute("SELECT answers FROM certificates WHERE idx = 3").fetchone()
-    answers = json.loads(text)
+    answers = forging.answers(tmp_path / "run", 3)
     bins = answers[2][3][1]
     if isinstance(bins[0], int):  # a histogram: its first bin, then votes
         bins[1], bins[2] = bins[1] + 1, bins[2] - 1
     else:
         bins[0][1], bins[1][1] = bins[0][1] + 1, bins[1][1] - 1
-    with database:
-        database.execute("UPDATE certificates SET answers = ? WHERE idx = 3", (json.dumps(answers),))
-    database.close()
+    forging.sql(tmp_path / "run", "UPDATE certificates SET answers = ? WHERE idx = 3", json.dumps(answers))
+    forging.rechain(tmp_path / "run")
     assert smoothcert("verify run --redraw 0")[0] == 0
     code, out, _ = smoothcert("verify run --redraw 40")
     assert code == 1 and "input 3: 1 of 300 test votes in column 2 differ when drawn again" in out
@@ -201,10 +197,7 @@ def test_a_run_continues_and_refuses_another_composition(smoothcert, tmp_path):
     code, _, err = smoothcert(f"{line.replace('--n 400', '--n 500')} --out whole")
     assert code == 2 and "answers another question" in err
     shutil.copytree(tmp_path / "whole", tmp_path / "half")
-    import sqlite3
-
-    with sqlite3.connect(tmp_path / "half" / "certificates.sqlite") as database:
-        database.execute("DELETE FROM certificates WHERE idx >= 20")
+    forging.sql(tmp_path / "half", "DELETE FROM certificates WHERE idx >= 20", changed=20)
     assert smoothcert(f"{line} --out half")[0] == 0 and rows("half") == rows("whole")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.tex").write_text("mine")

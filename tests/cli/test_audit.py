@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import denoisers
+import forging
 import linear
 import pytest
 import small_run
@@ -39,8 +40,8 @@ def network(place):
 
 
 def change(statement, *values, folder="run"):
-    with sqlite3.connect(Path(folder) / "certificates.sqlite") as connection:
-        assert connection.execute(statement, values).rowcount == 1
+    forging.sql(Path(folder), statement, *values)
+    forging.rechain(Path(folder))
 
 
 def audited(capsys, *words, folder="run"):
@@ -100,9 +101,7 @@ def test_a_raised_radius_is_named(honest, capsys):
 
 
 def test_a_changed_count_is_named(honest, capsys):
-    with sqlite3.connect("run/certificates.sqlite") as connection:
-        (text,) = connection.execute("SELECT answers FROM certificates WHERE idx=5").fetchone()
-    stored = json.loads(text)
+    stored = forging.answers(Path("run"), 5)
     stored[1][3][0][0][1] -= 1
     change("UPDATE certificates SET answers = ? WHERE idx = 5", json.dumps(stored))
     code, checks, _ = audited(capsys)
@@ -122,7 +121,7 @@ def test_votes_that_were_made_up_with_their_radius_are_named(honest, capsys):
     stored[1][3][0] = [[label, 500]]
     low = lower_bound(500, 500, 0.05)
     radius = Evidence(label, ((500,),), 500, low, 1 - low, 0.05).certificate(Gaussian(0.25), 4).radius
-    change("UPDATE certificates SET answers=?, radius=? WHERE idx=?", json.dumps(stored), radius, index)
+    change("UPDATE certificates SET answers=?, radius=?, low=? WHERE idx=?", json.dumps(stored), radius, low, index)
     code, checks, _ = audited(capsys, "--redraw", 0)
     assert code == 1 and checks["counts"]["violations"] == []
     assert [v for v in checks["fresh"]["violations"] if v.startswith(f"input {index}: 500 of 500 stored votes are for")]

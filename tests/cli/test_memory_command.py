@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import forging
 import islands
 import pytest
 
@@ -69,8 +70,8 @@ def test_verify_exits_1_when_the_memory_says_otherwise(place, tmp_path, capsys):
     import shutil
 
     shutil.copytree(place / "run", tmp_path / "run")
-    with sqlite3.connect(tmp_path / "run" / "certificates.sqlite") as base:
-        base.execute("UPDATE settlements SET radius = radius * 1.1 WHERE idx = 7")
+    forging.sql(tmp_path / "run", "UPDATE settlements SET radius = radius * 1.1 WHERE idx = 7")
+    forging.rechain(tmp_path / "run")
     assert run(["verify", str(tmp_path / "run")]) == 1
     assert "NOT AS RECORDED input 7: the memory's rule gives" in words(capsys)
 

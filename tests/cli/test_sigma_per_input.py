@@ -45,14 +45,13 @@ def test_levels_are_chosen_kept_and_verified(network, tmp_path, capsys):
 
 
 def test_a_stopped_run_goes_on_with_the_same_levels(network, tmp_path):
-    import contextlib
-    import sqlite3
+    import forging
 
     assert certify(network, tmp_path / "whole", *SEARCH) == 0
     assert certify(network, tmp_path / "cut", *SEARCH) == 0
-    with contextlib.closing(sqlite3.connect(tmp_path / "cut" / "certificates.sqlite")) as base, base:
-        for table in ("certificates", "levels"):  # as if it had been stopped before these
-            base.execute(f"DELETE FROM {table} WHERE idx > 60")
+    # As if it had been stopped before these.
+    forging.sql(tmp_path / "cut", "DELETE FROM certificates WHERE idx > 60", changed=None)
+    forging.rechain(tmp_path / "cut")
     assert certify(network, tmp_path / "cut", *SEARCH) == 0
     whole, cut = (
         [dataclasses.replace(row, seconds=0) for row in read(tmp_path / name).rows] for name in ("whole", "cut")

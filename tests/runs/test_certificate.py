@@ -185,6 +185,7 @@ def test_inputs_that_have_no_certificate_are_named(place: Path, tmp_path: Path) 
         document(read(place / "run"), INDEX, others)
 
 
+@pytest.mark.suspicious
 def test_the_commands_go_together(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.json"
     assert run(["certificate", str(place / "run"), str(INDEX), "--json", "--out", str(path)]) == 0
