@@ -67,7 +67,7 @@ def test_a_living_writers_part_stays(abandoned):
 
 def test_parts_of_earlier_versions_go_and_files_that_look_alike_stay(tmp_path):
     """An earlier version put its process id there, here that of a living process: ids come again."""
-    (tmp_path / f".a.{os.getpid()}.part").touch()
+    (tmp_path / f".a.{os.getppid()}.part").touch()
     alike = [".a.part", ".a.notes.part", "a.12.part", ".ab.12.part", ".a.12.part.txt", ".b.a.12.part"]
     for name in alike:
         (tmp_path / name).touch()
