@@ -10,11 +10,14 @@ import contextlib
 import hashlib
 import io
 import logging
+import signal
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -22,6 +25,7 @@ from torch import Tensor, nn
 
 from smoothcert.errors import ModelError
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
 TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
 
@@ -125,6 +129,11 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
 
     The example is one input [...]. Exported scores are compared with the network's own before they are believed.
     """
+    with interruptions_kept():
+        return _exported(network, example, threads)
+
+
+def _exported(network: nn.Module, example: Tensor, threads: int | None) -> Onnx:
     batch = torch.stack([example] * 3)
     with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, quiet():
         path = Path(folder) / "network.onnx"
@@ -165,6 +174,38 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip()[:120]}" if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def interruptions_kept() -> Iterator[None]:
+    """What a signal's handler raises inside is raised, at the end at the latest.
+
+    The exporter calls back from places where an exception is dropped (a weak reference, a finaliser) or turned into
+    another; an interruption must be neither lost nor taken for a network that cannot be exported.
+    """
+    if threading.current_thread() is not threading.main_thread():  # handlers run in the main thread only
+        yield
+        return
+    raised: list[BaseException] = []
+    usual = {number: handler for number in STOPS if callable(handler := signal.getsignal(number))}
+
+    def noted(number: int, frame: FrameType | None) -> None:
+        try:
+            usual[signal.Signals(number)](number, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    for number in usual:
+        signal.signal(number, noted)
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            if signal.getsignal(number) is noted:  # a handler may have put another in its place
+                signal.signal(number, handler)
+        if raised:
+            raise raised[0].with_traceback(None) from None
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def certify(data, out, memory, together, queue):
 
 def test_two_commands_that_begin_one_memory_at_once_both_end_well(tmp_path):
     files = [small_run.write_data(tmp_path / f"{seed}.npz", 30, seed) for seed in (0, 1)]
-    for turn in range(4):
+    for turn in range(2):
         together, queue, memory = context.Barrier(2), context.Queue(), tmp_path / f"m{turn}"
         both = [
             context.Process(target=certify, args=(file, tmp_path / f"{turn}{file.stem}", memory, together, queue))
