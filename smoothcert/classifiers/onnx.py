@@ -13,6 +13,7 @@ import logging
 import signal
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 from smoothcert.errors import ModelError
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 1.0  # seconds in which a second interruption is taken for the same
 TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
 
@@ -129,7 +131,7 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
 
     The example is one input [...]. Exported scores are compared with the network's own before they are believed.
     """
-    with interruptions_kept():
+    with interruptions_after():
         return _exported(network, example, threads)
 
 
@@ -177,24 +179,23 @@ def _reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def interruptions_kept() -> Iterator[None]:
-    """What a signal's handler raises inside is raised, at the end at the latest.
+def interruptions_after() -> Iterator[None]:
+    """A signal to stop that comes inside is handled at the end; if another one follows a while later, that at once.
 
-    The exporter calls back from places where an exception is dropped (a weak reference, a finaliser) or turned into
-    another; an interruption must be neither lost nor taken for a network that cannot be exported.
+    The exporter cannot bear an exception out of nowhere: it calls back from places where one is dropped (finalisers)
+    or turned into another, and one while it imports libraries has ended in a crash. An interruption must neither be
+    lost nor be taken for a network that cannot be exported.
     """
     if threading.current_thread() is not threading.main_thread():  # handlers run in the main thread only
         yield
         return
-    raised: list[BaseException] = []
+    came: list[tuple[signal.Signals, float]] = []
     usual = {number: handler for number in STOPS if callable(handler := signal.getsignal(number))}
 
     def noted(number: int, frame: FrameType | None) -> None:
-        try:
+        if came and time.monotonic() - came[0][1] > PATIENCE:
             usual[signal.Signals(number)](number, frame)
-        except BaseException as error:
-            raised.append(error)
-            raise
+        came.append((signal.Signals(number), time.monotonic()))
 
     for number in usual:
         signal.signal(number, noted)
@@ -204,8 +205,8 @@ def interruptions_kept() -> Iterator[None]:
         for number, handler in usual.items():
             if signal.getsignal(number) is noted:  # a handler may have put another in its place
                 signal.signal(number, handler)
-        if raised:
-            raise raised[0].with_traceback(None) from None
+        if came:
+            usual[came[0][0]](came[0][0], None)
 
 
 @contextlib.contextmanager
