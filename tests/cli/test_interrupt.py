@@ -102,7 +102,7 @@ def interrupt_exports(folder, times, seed):
 
 
 def test_no_interruption_of_an_export_is_lost(tmp_path):
-    assert interrupt_exports(tmp_path, 4, seed=0) > 0
+    assert interrupt_exports(tmp_path, 2, seed=0) > 0
 
 
 @pytest.mark.study
@@ -172,3 +172,10 @@ def test_a_file_that_ends_too_early_is_never_an_interruption(tmp_path, monkeypat
     monkeypatch.setattr("smoothcert.training.loop.train", ends)
     with pytest.raises(EOFError, match="no data left"):
         run(["train", "--data", "digits", "--arch", "mlp8", "--epochs", "1", "--out", str(tmp_path / "net")])
+
+
+def test_an_error_that_an_interruption_has_become_is_an_interruption(tmp_path, monkeypatch, capsys):
+    words = ["report", str(tmp_path / "absent")]
+    assert run(words) == 2 and "absent" in capsys.readouterr().err
+    monkeypatch.setattr("smoothcert.cli.main._interrupted", [time.monotonic()])
+    assert run(words) == 130 and capsys.readouterr().err == ""
