@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from smoothcert.errors import OutputError
 
@@ -25,17 +29,58 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write beside the target, flush to the disk, then rename over it; `mode` is for whom it is to be readable."""
+    """Write beside the target, flush to the disk, then rename over it; what a killed writer left there goes.
+
+    `mode`: who may read it, less what the process's umask takes away.
+    """
     if not path.name or (path.exists() and not path.is_file()):
         # A rename would put a file in the place of a device.
         raise OutputError(f"output {path} must be a file; got a {'folder' if path.is_dir() else 'device'}")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
+        _remove_abandoned(path)
+        part, file = _part(path, mode)
         try:
-            with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            with file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(path)
+                part.replace(path)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _part(path: Path, mode: int) -> tuple[Path, BinaryIO]:
+    """A new file beside the target, locked for as long as it is open: a lock ends with its process, however that ends.
+
+    A process id would not do: ids come again, and mean nothing to another machine on the same disk.
+    """
+    while True:
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        file: BinaryIO = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+        if _locked(file) is not False and os.fstat(file.fileno()).st_nlink:
+            return part, file
+        file.close()  # between the two calls another one has found it without a lock, and removes it
+
+
+def _locked(file: BinaryIO) -> bool | None:
+    """Whether the file is locked for us now; None on a disk without locks, where nothing can be called abandoned."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Files of writers of this target that were killed: those whose lock is free."""
+    if not path.parent.is_dir():
+        return
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.part")
+    for part in [Path(entry) for entry in os.scandir(path.parent) if name.fullmatch(entry.name)]:
+        with contextlib.suppress(OSError):  # not ours to open, or gone already
+            found = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(found, "rb") as file:
+                if _locked(file):
+                    part.unlink()

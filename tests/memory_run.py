@@ -41,8 +41,7 @@ def make(folder: Path, data: Path, file: Path | None, order: str | None = "index
     if file is None:
         carry_out(recipe, folder, inputs, load("islands:score"), watcher)
         return
-    if not file.exists():
-        Memory.create(file, recipe.spec.model_digest, "l2", inputs.shape).close()
+    Memory.make(file, recipe.spec.model_digest, "l2", inputs.shape)
     with Memory.open(file, frozen=order is None) as memory:
         alone = order is None and not options.get("predict")
         remember = Remember(memory, str(file), order, alone)

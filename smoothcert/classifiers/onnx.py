@@ -10,11 +10,15 @@ import contextlib
 import hashlib
 import io
 import logging
+import signal
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -22,6 +26,8 @@ from torch import Tensor, nn
 
 from smoothcert.errors import ModelError
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 1.0  # seconds in which a second interruption is taken for the same
 TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
 
@@ -125,6 +131,11 @@ def from_network(network: nn.Module, example: Tensor, threads: int | None = None
 
     The example is one input [...]. Exported scores are compared with the network's own before they are believed.
     """
+    with interruptions_after():
+        return _exported(network, example, threads)
+
+
+def _exported(network: nn.Module, example: Tensor, threads: int | None) -> Onnx:
     batch = torch.stack([example] * 3)
     with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, quiet():
         path = Path(folder) / "network.onnx"
@@ -165,6 +176,37 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip()[:120]}" if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def interruptions_after() -> Iterator[None]:
+    """A signal to stop that comes inside is handled at the end; if another one follows a while later, that at once.
+
+    The exporter cannot bear an exception out of nowhere: it calls back from places where one is dropped (finalisers)
+    or turned into another, and one while it imports libraries has ended in a crash. An interruption must neither be
+    lost nor be taken for a network that cannot be exported.
+    """
+    if threading.current_thread() is not threading.main_thread():  # handlers run in the main thread only
+        yield
+        return
+    came: list[tuple[signal.Signals, float]] = []
+    usual = {number: handler for number in STOPS if callable(handler := signal.getsignal(number))}
+
+    def noted(number: int, frame: FrameType | None) -> None:
+        if came and time.monotonic() - came[0][1] > PATIENCE:
+            usual[signal.Signals(number)](number, frame)
+        came.append((signal.Signals(number), time.monotonic()))
+
+    for number in usual:
+        signal.signal(number, noted)
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            if signal.getsignal(number) is noted:  # a handler may have put another in its place
+                signal.signal(number, handler)
+        if came:
+            usual[came[0][0]](came[0][0], None)
 
 
 @contextlib.contextmanager

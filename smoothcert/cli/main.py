@@ -120,10 +120,12 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except SmoothcertError as error:
-        return _fail(str(error))
+        return INTERRUPTED if _interrupted else _fail(str(error))
     except typer.Exit as end:
         return int(end.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as end:
+        if isinstance(end.__cause__, EOFError):  # a file that ends too early, which click takes for the user's Ctrl-D
+            raise end.__cause__ from None
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (`| head`) has had enough; nothing is left to say to it.

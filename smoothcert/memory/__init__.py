@@ -13,6 +13,7 @@ Opened `frozen`, a memory stays what it was at that moment: inside its regions i
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -22,13 +23,11 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from smoothcert.contracts import ABSTAIN, Certificate, Floats, Integers, Norm, Tensor
-from smoothcert.errors import DataError, OptionError, RunError
+from smoothcert.errors import DataError, OptionError, OutputError, RunError
+from smoothcert.memory.regions import LARGEST, MemoryStore, Owner, Regions, Vector
 from smoothcert.memory.regions import NORMS as NORMS
-from smoothcert.memory.regions import MemoryStore, Owner, Regions, Vector
-from smoothcert.memory.rule import Conflict, find_home, margin, settle
+from smoothcert.memory.rule import Conflict, Near, find_home, margin, settle
 from smoothcert.memory.sqlite import SqliteStore
-
-LARGEST = 1e38  # radius: far beyond any data, and its square is still a number
 
 
 class Admission(NamedTuple):
@@ -87,8 +86,19 @@ class Memory:
     @classmethod
     def create(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> Self:
         """Make an empty memory for one classifier, norm and input shape, and open it."""
-        SqliteStore.create(Path(path), Owner(classifier_digest, norm, tuple(shape)))
+        if not cls.make(path, classifier_digest, norm, shape):
+            raise OutputError(f"{path} must not exist yet; got a database that is in use")
         return cls.open(path)
+
+    @classmethod
+    def make(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> bool:
+        """Make an empty memory if there is none: whether there was none. Several processes may ask at once."""
+        return SqliteStore.make(Path(path), Owner(classifier_digest, norm, tuple(shape)))
+
+    @classmethod
+    def discard(cls, path: Path | str) -> None:
+        """Remove a memory that nothing was admitted to, unless another process has it open."""
+        SqliteStore.discard(Path(path))
 
     @classmethod
     def open(cls, path: Path | str, frozen: bool = False) -> Self:
@@ -130,9 +140,13 @@ class Memory:
             if own != other:
                 raise RunError(f"{what} must be {own}, as memory {self._store.place} was made for it; got {other}")
 
-    def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float) -> Admission:
-        """Offer what certification found for x; if it is stored, it is on the disk when this returns."""
-        return self._admit_all([(x, label, radius)])[0]
+    def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float, known: int | None = None) -> Admission:
+        """Offer what certification found for x; if it is stored, it is on the disk when this returns.
+
+        Whoever may have been stopped between an offer and its answer makes it again and says how many regions it has
+        `known` before: if it was stored as a later one, the answer is that of the first time.
+        """
+        return self._admit_all([(x, label, radius)], known)[0]
 
     def settle(self, x: Tensor | np.ndarray[Any, Any], certificate: Certificate) -> Certificate:
         """The certificate of x as this memory leaves it; what it still promises is the memory's promise."""
@@ -168,7 +182,7 @@ class Memory:
         labels = _labelled(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else []
         return Stats(self.owner, tuple(labels), self._store.size())
 
-    def _admit_all(self, offers: Iterable[tuple[Any, int, float]]) -> list[Admission]:
+    def _admit_all(self, offers: Iterable[tuple[Any, int, float]], known: int | None = None) -> list[Admission]:
         """Admissions in one transaction: all of them, or none."""
         if self.frozen:
             raise OptionError(
@@ -178,19 +192,29 @@ class Memory:
         try:
             with self._store.writing():
                 self._regions.catch_up()
-                return [self._settle(*offer) for offer in checked]
+                return [self._settle(*offer, known) for offer in checked]
         except BaseException:
             self._regions.forget()
             raise
 
-    def _settle(self, x: Vector, label: int, radius: float) -> Admission:
+    def _settle(self, x: Vector, label: int, radius: float, known: int | None) -> Admission:
         seen = len(self._regions)
         numbers, near = self._regions.near(x, radius, label)
+        own = None if known is None else self._stored_before(numbers, near, label, radius, known)
+        if own is not None:  # as it was then: later regions were not there, nor was this one
+            seen, earlier = own - 1, bisect.bisect_left(numbers, own)
+            near = Near(near.distances[:earlier], near.radii[:earlier], near.labels[:earlier])
         verdict = settle(label, radius, near, self._margin)
-        if verdict.keep > 0:
+        if verdict.keep > 0 and own is None:
             self._regions.keep(x, label, verdict.keep, radius)
         by = None if verdict.by is None else numbers[verdict.by]
         return Admission(verdict.label, verdict.radius, verdict.conflict, by, verdict.keep > 0, seen)
+
+    def _stored_before(self, numbers: list[int], near: Near, label: int, radius: float, known: int) -> int | None:
+        """The region after those known that is this very offer: its centre, its label, its certified radius."""
+        same = np.flatnonzero((near.distances == 0) & (near.labels == label)).tolist()
+        late = [number for number in (numbers[place] for place in same) if number > known]
+        return next((number for number in late if self._regions.certified(number) == radius), None)
 
     def _vector(self, x: Tensor | np.ndarray[Any, Any]) -> Vector:
         """An input, flat; only values that float32 holds exactly, for the memory would know another point otherwise."""

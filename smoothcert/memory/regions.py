@@ -16,11 +16,13 @@ import numpy as np
 
 from smoothcert.contracts import Floats, Norm
 from smoothcert.errors import OptionError, unknown
-from smoothcert.memory.index import Ask, Balls, Basis, Index, principal, sample_size, slack
+from smoothcert.memory.index import DIRECTIONS, Ask, Balls, Basis, Index, principal, sample_size, slack
 from smoothcert.memory.rule import Near, margin
 
 Vector: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"  # an input, flat; or several [n, dim]
 NORMS = ("l1", "l2")
+LARGEST = 1e38  # radius: far beyond any data, and its square is still a number
+WIDEST = 10**9 // (8 * DIRECTIONS)  # values of an input: a database holds no more than 10⁹ bytes of directions
 ROWS, CHUNK = 256, 1024  # centres in memory at a time, regions rewritten at a time: bounds memory, not results
 FIRST, AGAIN = 64, 16  # directions are chosen at 64 regions, and whenever there are 16 times as many
 
@@ -40,6 +42,8 @@ class Owner:
             raise OptionError("classifier of a memory must be the digest of one; got none")
         if not all(isinstance(size, int) and size > 0 for size in self.shape):
             raise OptionError(f"shape of a memory must be positive whole numbers; got {self.shape}")
+        if self.dim > WIDEST:
+            raise OptionError(f"shape of a memory must hold at most {WIDEST} values; got {self.dim}")
 
     @property
     def dim(self) -> int:
@@ -142,6 +146,11 @@ class Regions:
         else:
             self._index.add(Balls.of(z, np.array([radius]), np.array([label])))
         return number
+
+    def certified(self, number: int) -> float:
+        """The radius that certification offered for a region."""
+        _, offered = next(self.store.regions(number - 1))
+        return float(offered[0])
 
     def check(self) -> list[str]:
         """What is wrong, a line each. None: balls of different labels are disjoint in real numbers, and can be found.

@@ -12,16 +12,18 @@ import contextlib
 import json
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from smoothcert.contracts import Floats
+from smoothcert.contracts import Floats, Integers
 from smoothcert.errors import OutputError, RunError, SmoothcertError
+from smoothcert.foreign import WHOLE, guarded, is_regular, other_tables, parse_json, typed
 from smoothcert.memory.index import DIRECTIONS, Balls, Basis, random
-from smoothcert.memory.regions import MemoryStore, NewRegion, Owner, Vector
+from smoothcert.memory.regions import LARGEST, MemoryStore, NewRegion, Owner, Vector
 
 CHUNK = 1024  # rows at a time: bounds memory, not results
 APPLICATION = 0x6365726D  # "cerm": marks the database as a memory
@@ -48,15 +50,20 @@ class SqliteStore(MemoryStore):
         self._connection, self.identity, self.owner = _connect(path, frozen)
 
     @staticmethod
-    def create(path: Path, owner: Owner) -> None:
-        """Make an empty memory, all of it or nothing; a file that is already one is refused."""
-        with _errors(path), contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
-            connection.isolation_level = None
-            if _tables(connection) == 0:
-                connection.execute("PRAGMA journal_mode=WAL")
+    def make(path: Path, owner: Owner) -> bool:
+        """Make an empty memory, all of it or nothing. False: a database is there already, and stays as it is.
+
+        Of several processes that make it at once one does, and the others find it made.
+        """
+        if path.exists() and not is_regular(path):
+            raise OutputError(f"{path} must be a file for a memory; got something else")
+        with _errors(path), contextlib.closing(_open(path, "rwc")) as connection:
+            if _tables(connection):
+                return False
+            _write_ahead(connection)
             with _transaction(connection, "IMMEDIATE"):
                 if _tables(connection):
-                    raise OutputError(f"{path} must not exist yet; got a database that is in use")
+                    return False
                 for statement in SCHEMA.split(";"):
                     connection.execute(statement)
                 values = (secrets.token_hex(16), owner.classifier, owner.norm, json.dumps(list(owner.shape)))
@@ -64,6 +71,17 @@ class SqliteStore(MemoryStore):
                 _write_basis(connection, random(owner.dim))
                 connection.execute(f"PRAGMA application_id={APPLICATION}")
                 connection.execute(f"PRAGMA user_version={VERSION}")
+        return True
+
+    @staticmethod
+    def discard(path: Path) -> None:
+        """Remove a memory without regions, unless somebody else has it open."""
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(_open(path, "rw", patience=0.0)) as connection:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # granted to none but the only one who has it open
+            connection.execute("BEGIN EXCLUSIVE")
+            if connection.execute("SELECT count(*) FROM regions").fetchone() == (0,):
+                for name in (f"{path.name}-wal", path.name):  # the file last: as soon as it is gone another may be made
+                    path.with_name(name).unlink(missing_ok=True)
 
     def close(self) -> None:
         self._connection.close()
@@ -94,15 +112,17 @@ class SqliteStore(MemoryStore):
 
     def regions(self, after: int) -> Iterator[tuple[Balls, Floats]]:
         columns = "id, label, radius, certified, coordinates"
-        cursor = self._connection.execute(f"SELECT {columns} FROM regions WHERE id > ? ORDER BY id", (after,))
+        lowest = after or -WHOLE  # a number below 1 is damage, and is not to be passed over
+        cursor = self._connection.execute(f"SELECT {columns} FROM regions WHERE id > ? ORDER BY id", (lowest,))
         while rows := cursor.fetchmany(CHUNK):
             with _damage(self._path, f"regions after {after}"):
                 numbers, labels, radii, certified, coordinates = zip(*rows, strict=True)
                 if numbers != tuple(range(after + 1, after + 1 + len(rows))):
                     raise ValueError("a number is missing")
                 centres = _floats(b"".join(coordinates), (len(rows), min(self.owner.dim, DIRECTIONS) + 1))
-                balls = Balls.of(centres, np.array(radii, dtype=np.float64), np.array(labels, dtype=np.int64))
-            yield balls, np.array(certified, dtype=np.float64)
+                kept, offered = (_radii(column) for column in (radii, certified))
+                balls = Balls.of(centres, kept, _labels(labels))
+            yield balls, offered
             after += len(rows)
 
     def vectors(self, numbers: Sequence[int]) -> Vector:
@@ -111,7 +131,7 @@ class SqliteStore(MemoryStore):
             for row, number in enumerate(numbers):
                 with _damage(self._path, f"centre of region {number}"):
                     (x,) = self._connection.execute("SELECT x FROM vectors WHERE id = ?", (number,)).fetchone()
-                    found[row] = np.frombuffer(x, dtype="<f4").reshape(self.owner.dim)
+                    found[row] = _finite(np.frombuffer(x, dtype="<f4").reshape(self.owner.dim))
         return found
 
     def insert(self, region: NewRegion) -> int:
@@ -137,22 +157,52 @@ class SqliteStore(MemoryStore):
 
 
 def _floats(raw: bytes, shape: tuple[int, ...]) -> Floats:
-    return np.frombuffer(raw, dtype="<f8").reshape(shape)
+    return _finite(np.frombuffer(raw, dtype="<f8").reshape(shape))
+
+
+def _finite(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if not np.isfinite(values).all():
+        raise ValueError("a value is no number")
+    return values
+
+
+def _radii(column: Sequence[Any]) -> Floats:
+    found = _finite(np.array(typed(tuple[float, ...], column), dtype=np.float64))
+    if not ((found > 0) & (found <= LARGEST)).all():
+        raise ValueError("a radius is out of bounds")
+    return found
+
+
+def _labels(column: Sequence[Any]) -> Integers:
+    found = np.array(typed(tuple[int, ...], column), dtype=np.int64)
+    if found.min() < 0:
+        raise ValueError("a label is no class")
+    return found
 
 
 def _connect(path: Path, frozen: bool) -> tuple[sqlite3.Connection, str, Owner]:
     """Open a memory, and read which it is and whose."""
-    if not path.is_file():
+    before = path.stat().st_ino if is_regular(path) else None
+    if before is None:
         raise RunError(f"{path} must be a memory; there is no such file")
     with _errors(path, reading=frozen):
         connection = _open_to_read(path) if frozen else _open(path, "rw")
         try:
+            _refuse_others(path, connection)
             identity, owner = _read_owner(path, connection)
             connection.execute("PRAGMA synchronous=FULL")
         except BaseException:
             connection.close()
             raise
+        finally:
+            _refuse_removed(path, before)
     return connection, identity, owner
+
+
+def _refuse_removed(path: Path, number: int) -> None:
+    """A memory that its maker discarded while it was being opened; once it has been read, `discard` leaves it."""
+    if not path.exists() or path.stat().st_ino != number:
+        raise RunError(f"{path} must stay where it is; it was removed by the process that made it")
 
 
 def _write_basis(connection: sqlite3.Connection, basis: Basis) -> None:
@@ -195,8 +245,22 @@ def _damage(path: Path, what: str) -> Iterator[None]:
         raise RunError(f"{what} in {path} must be whole; got damaged or missing values") from error
 
 
-def _open(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
+def _open(path: Path, mode: str, patience: float | None = None) -> sqlite3.Connection:
+    address, wait = f"{path.resolve().as_uri()}?mode={mode}", PATIENCE if patience is None else patience
+    return sqlite3.connect(address, uri=True, timeout=wait, isolation_level=None)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Readers and writers do not wait for each other from now on. SQLite itself does not wait to be granted this."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:
@@ -215,17 +279,26 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _read_owner(path: Path, connection: sqlite3.Connection) -> tuple[str, Owner]:
-    """Refuse what is not a memory, or one of a later form."""
+def _refuse_others(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse what is not a memory, or one of a later form, or has a view or a trigger where its tables should be."""
+    guarded(connection)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
-        raise RunError(f"{path} must be a memory of smoothcert; got another database")
+        got = "another" if _tables(connection) else "an empty"
+        raise RunError(f"{path} must be a memory of smoothcert; got {got} database")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         raise RunError(f"{path} must be a memory of version {VERSION}; got version {version}")
+    if wrong := other_tables(connection, SCHEMA):
+        raise RunError(f"{path} must hold the tables of a memory and nothing else; {wrong}")
+    connection.set_progress_handler(None, 0)  # plain tables end, and a memory may be open for days
+
+
+def _read_owner(path: Path, connection: sqlite3.Connection) -> tuple[str, Owner]:
     with _damage(path, "owner"):
-        identity, classifier, norm, shape = connection.execute("SELECT * FROM memory").fetchone()
-        return str(identity), Owner(classifier, norm, tuple(json.loads(shape)))
+        ((identity, classifier, norm, shape),) = connection.execute("SELECT * FROM memory LIMIT 2").fetchall()
+        sizes = typed(tuple[int, ...], parse_json(shape, "shape"))
+        return typed(str, identity), Owner(typed(str, classifier), norm, sizes)
 
 
 def _tables(connection: sqlite3.Connection) -> int:

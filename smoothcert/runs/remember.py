@@ -2,7 +2,7 @@
 
 With a memory that grows, every input is certified first; then its certificate is offered to the memory, one after the
 other in the order that was asked for, since order matters. An answer is stored as soon as it is given. Stopped between
-the two, the offer is made again: a region that is there already answers as it did when it was stored.
+the two, the offer is made again: the memory knows the region that it stored for it, and answers as it did then.
 
 A memory that no longer changes is asked before any draw.
 """
@@ -66,13 +66,24 @@ class Remember:
     ) -> None:
         """Offer every certificate of a run whose draws are done, but for those that were settled earlier."""
         places = {index: position for position, index in enumerate(inputs.indices.tolist())}
-        for done, row in enumerate(ordered(store.rows(), str(self.order), seed)):
+        rows = store.rows()
+        known: int | None = self._known(rows)
+        for done, row in enumerate(ordered(rows, str(self.order), seed)):
             advance(done, len(places))
             if row.settled is not None:
                 continue
-            found = self.memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius)
+            found = self.memory.admit(inputs.tensor(places[row.index]), row.predicted, row.radius, known)
+            known = None  # only the first offer can have been made before
             settled = BeforeMemory(row.predicted, row.radius, found.conflict, found.by, found.stored, found.seen)
             store.settle(replace(row, predicted=found.label, radius=found.radius, settled=settled))
+
+    def _known(self, rows: Sequence[Row]) -> int:
+        """After which regions one lies that this run has offered without hearing the answer, if there is one.
+
+        It came after all that earlier answers tell of. A run without any answer has only the last region to ask about:
+        those before it are of others, who may have been asked the same question.
+        """
+        return max((row.settled.seen + row.settled.stored for row in rows if row.settled), default=len(self.memory) - 1)
 
 
 @dataclass(frozen=True)
@@ -89,9 +100,8 @@ class MemoryUse:
 
         Where not even the run of this folder comes about, a new memory does not stay behind either.
         """
-        new = self.order is not None and not self.file.exists()
+        new = self.order is not None and Memory.make(self.file, spec.model_digest, spec.norm, spec.shape)
         if new:
-            Memory.create(self.file, spec.model_digest, spec.norm, spec.shape).close()
             say(f"{self.file} is a new memory")
         try:
             with Memory.open(self.file, frozen=self.order is None) as memory:
@@ -99,8 +109,7 @@ class MemoryUse:
                 yield Remember(memory, str(self.file.resolve()), self.order, self.alone)
         except Exception:
             if new and not (folder / "recipe.toml").exists():
-                for suffix in ("", "-wal", "-shm"):
-                    self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
+                Memory.discard(self.file)
             raise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_what_is_no_memory_is_refused_in_one_line(tmp_path, frozen):
     with pytest.raises(RunError, match="text must be a memory of smoothcert; got: file is not a database"):
         Memory.open(tmp_path / "text", frozen)
     (tmp_path / "empty").touch()
-    with pytest.raises(RunError, match="empty must be a memory of smoothcert; got another database"):
+    with pytest.raises(RunError, match="empty must be a memory of smoothcert; got an empty database"):
         Memory.open(tmp_path / "empty", frozen)
     change(tmp_path / "other", "CREATE TABLE regions (id INTEGER)")
     with pytest.raises(RunError, match="other must be a memory of smoothcert; got another database"):
@@ -76,10 +77,99 @@ def test_a_file_cut_short_is_refused(path, share):
         ("UPDATE memory SET norm = 'l7'", "owner in .* must be whole"),
     ],
 )
-def test_missing_and_misshapen_values_are_refused(path, statement, words):
+@pytest.mark.parametrize("frozen", [False, True])
+def test_missing_and_misshapen_values_are_refused(path, statement, words, frozen):
     change(path, statement)
     with pytest.raises(RunError, match=words):
-        Memory.open(path)
+        Memory.open(path, frozen)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("DROP TABLE regions; CREATE VIEW regions AS SELECT 1 AS id, 1 AS label, 9.0 AS radius, 9.0 AS certified, "
+         "zeroblob(24) AS coordinates", "'regions' is a view"),
+        (f"DROP TABLE memory; CREATE VIEW memory AS {ENDLESS} i AS identity, 'a', 'l2', '[2]' FROM n WHERE i < 0",
+         "'memory' is a view"),
+        (f"ALTER TABLE basis RENAME TO b; CREATE VIEW basis AS {ENDLESS} i AS id, '' AS mean, '' AS directions FROM n",
+         "'basis' is a view"),
+        ("CREATE TRIGGER t AFTER INSERT ON regions BEGIN UPDATE regions SET radius = 9 WHERE id = new.id; END",
+         "'t' is a trigger"),
+        ("CREATE TABLE more (id INTEGER)", "'more' is a table"),
+        ("CREATE INDEX by_label ON regions (label)", "'by_label' is a index"),
+        ("DROP TABLE vectors", "'vectors' is missing"),
+        ("ALTER TABLE regions ADD COLUMN note TEXT", "'regions' is another table"),
+        ("DROP TABLE vectors; CREATE TABLE vectors (id INTEGER PRIMARY KEY, y BLOB, x BLOB AS (y)) STRICT",
+         "'vectors' is another table"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("frozen", [False, True])
+def test_other_tables_views_and_triggers_are_refused_before_they_are_asked(path, script, words, frozen):
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.close()
+    begun = time.monotonic()
+    with pytest.raises(RunError, match=rf"must hold the tables of a memory and nothing else; .*{words}") as refused:
+        Memory.open(path, frozen)
+    assert time.monotonic() - begun < 2 and "\n" not in str(refused.value)
+
+
+LOOSE = "PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = replace(sql, ') STRICT', ')       ')"
+TIGHT = "PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = replace(sql, ')       ', ') STRICT')"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE regions SET radius = 9e999 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET radius = -9e999 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET radius = 0 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET radius = -0.25 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET radius = 2e38 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET radius = 'wide' WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET radius = x'00' WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET certified = 9e999 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET certified = 'much' WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET label = -1 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET label = 1.5 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET label = 'cat' WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET coordinates = 'text' WHERE id = 2", "regions after 0"),
+        (f"UPDATE regions SET coordinates = x'000000000000F87F{'00' * 16}' WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET coordinates = 7 WHERE id = 2", "regions after 0"),
+        ("UPDATE regions SET id = -2 WHERE id = 2", "regions after 0"),
+        ("INSERT INTO regions SELECT 0, label, radius, certified, coordinates FROM regions WHERE id = 1", "regions"),
+        (f"UPDATE basis SET mean = x'000000000000F07F{'00' * 8}'", "directions"),
+        ("UPDATE basis SET directions = 5", "directions"),
+        ("UPDATE basis SET directions = 'long'", "directions"),
+        ("UPDATE vectors SET x = 'text' WHERE id = 2", "centre of region 2"),
+        ("UPDATE vectors SET x = 5 WHERE id = 2", "centre of region 2"),
+        ("UPDATE vectors SET x = zeroblob(12) WHERE id = 2", "centre of region 2"),
+        ("UPDATE vectors SET x = x'0000C07F00000000' WHERE id = 2", "centre of region 2"),
+        ("UPDATE memory SET shape = '[' WHERE 1", "owner"),
+        ("UPDATE memory SET shape = '[2.0]' WHERE 1", "owner"),
+        ("UPDATE memory SET shape = '{}' WHERE 1", "owner"),
+        ("UPDATE memory SET shape = '[true, 2]' WHERE 1", "owner"),
+        ("UPDATE memory SET shape = '[1000000000000]' WHERE 1", "owner"),
+        (f"UPDATE memory SET shape = '{'[' * 100_000}' WHERE 1", "owner"),
+        ("UPDATE memory SET classifier = '' WHERE 1", "owner"),
+        ("UPDATE memory SET identity = x'07' WHERE 1", "owner"),
+        ("INSERT INTO memory SELECT * FROM memory", "owner"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("frozen", [False, True])
+def test_damaged_cells_give_one_line(path, statement, words, frozen):
+    """Tables are made loose, filled with what a strict one would refuse, and made strict again."""
+    for script in (LOOSE, statement, TIGHT):
+        connection = sqlite3.connect(path)
+        connection.executescript(script)
+        connection.close()
+    with pytest.raises(RunError, match=rf"{words}.* in .* must be whole; got damaged or missing values") as refused:
+        memory = Memory.open(path, frozen)
+        [memory.query(point(number, 0)) for number in range(3)]
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
