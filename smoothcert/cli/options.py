@@ -10,7 +10,7 @@ import typer
 
 from smoothcert import catalog
 from smoothcert.data import Subset
-from smoothcert.errors import OptionError, unknown
+from smoothcert.errors import THREADS, OptionError, unknown
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Sampling
@@ -43,7 +43,7 @@ Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives t
 
 # The means.
 Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
-Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=THREADS, help="Threads of a forward pass; default: all cores.")]
 
 # Runs that are there.
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from smoothcert.runs.run import Run
 
 
+FASTEST = 1e12  # draws a second: no machine is
+
+
 def command(
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise; default: --like's.")] = None,
     noise: Annotated[str | None, typer.Option(help="As of certify; default: --like's, or gaussian.")] = None,
@@ -69,8 +72,8 @@ def _check(n0: int, like_n: int, like_alpha: float | None, rate: float | None, i
         check_alpha(like_alpha, "plan", "like-alpha")
     if inputs is not None:
         check_draws(inputs, "inputs", "plan")
-    if rate is not None and not 0.0 < rate < float("inf"):
-        raise OptionError(f"rate of plan must be a positive number of draws a second; got {rate}")
+    if rate is not None and not 0.0 < rate <= FASTEST:
+        raise OptionError(f"rate of plan must be a positive number of draws a second, at most {FASTEST:g}; got {rate}")
 
 
 def _noise(name: str | None, sigma: float | None, settings: list[str] | None, run: Run | None) -> Noise:

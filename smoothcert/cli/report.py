@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from smoothcert.cli.console import Json, console, print_json
+from smoothcert.cli.console import Json, console, print_json, remark, say, wrote
 from smoothcert.errors import OptionError, unknown
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
     sections = report(opened, at, found)
     _write_files(opened, at, html, plot, sections)
     for note in found.notes:
-        typer.echo(f"smoothcert: {note}", err=True)
+        remark(note)
     if paper is not None:
         print_table(_paper_table(paper, opened, found, at), tables or "text", transpose)
     elif as_json:
@@ -84,7 +84,7 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
         page = console(100)
         page.print(render.text(shown, page.width))
     else:
-        typer.echo({"md": render.markdown, "latex": render.latex}[layout](shown), nl=False)
+        say({"md": render.markdown, "latex": render.latex}[layout](shown), end="")
 
 
 def _families(runs: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:
@@ -183,8 +183,7 @@ def _write_files(
 
         save(page(runs, radii, sections=sections), html)
         written.append(html)
-    for path in written:
-        typer.echo(f"smoothcert: wrote {path}", err=True)
+    wrote(*written)
 
 
 def _print_json(sections: Sequence[Section], runs: int) -> None:

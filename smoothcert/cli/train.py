@@ -77,7 +77,7 @@ def command(
         from smoothcert.training.setup import describe_training
 
         for line in describe_training(settings, o.say_noise(settings.build_noise())):
-            typer.echo(line)
+            console.say(line)
         return
     if out is None:
         raise OptionError("out of training must be a folder for the checkpoint (--out); got none")
@@ -103,13 +103,13 @@ def _train(trainings: Sequence[tuple[Settings, Path]], threads: int | None, devi
 
 def _say(settings: Settings, out: Path, config: Mapping[str, Any]) -> None:
     if "noisy_mse" in config:
-        typer.echo(f"{out}: epoch {config['epoch']}, squared error under noise {config['noisy_mse']:.5f}")
+        console.say(f"{out}: epoch {config['epoch']}, squared error under noise {config['noisy_mse']:.5f}")
         return
-    typer.echo(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
+    console.say(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
     if estimate := config.get("estimate"):
         told = ", ".join(f"{share:.2f} at {radius}" for radius, share in estimate.items())
         under = o.say_noise(settings.build_noise())
-        typer.echo(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
+        console.say(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
 
 
 def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from smoothcert import __version__, catalog
 from smoothcert.architectures import cost
 from smoothcert.data import Inputs, Subset
-from smoothcert.errors import DataError, OptionError, OutputError, RunError
+from smoothcert.errors import THREADS, DataError, OptionError, OutputError, RunError, require_count
 from smoothcert.files import write_whole, writing
 from smoothcert.noise import ScalableNoise
 from smoothcert.training import Settings, checkpoints
@@ -158,9 +158,8 @@ def describe_training(settings: Settings, noise: str) -> list[str]:
 
 def use_threads(threads: int | None) -> None:
     """Torch with so many threads; None: as it is."""
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads of training must be at least 1; got {threads}")
     if threads is not None:
+        require_count("training", most=THREADS, threads=threads)
         torch.set_num_threads(threads)
 
 
