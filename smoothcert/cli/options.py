@@ -10,11 +10,18 @@ import typer
 
 from smoothcert import catalog
 from smoothcert.data import Subset
-from smoothcert.errors import THREADS, OptionError, unknown
+from smoothcert.errors import THREADS, OptionError, require_count, unknown
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Sampling
     from smoothcert.preparation.per_input_sigma import PerInputSigma
+
+
+def _some_threads(threads: int | None) -> int | None:
+    if threads is not None:
+        require_count("a forward pass", most=THREADS, threads=threads)
+    return threads
+
 
 # The model, the data and the noise.
 Model = Annotated[str, typer.Argument(help="Model folder, file.onnx, zoo name, or package.module:callable.")]
@@ -43,7 +50,9 @@ Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives t
 
 # The means.
 Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=THREADS, help="Threads of a forward pass; default: all cores.")]
+Threads = Annotated[
+    int | None, typer.Option(callback=_some_threads, help="Threads of a forward pass; default: all cores.")
+]
 
 # Runs that are there.
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]

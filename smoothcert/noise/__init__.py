@@ -107,18 +107,18 @@ def _compared(x: Tensor, grid: int) -> tuple[Floats, Floats, Any]:
     return values, whole, ~(np.abs(values - whole) <= CLOSE) | (whole < 0) | (whole > grid)
 
 
-def check_level(value: object, option: str, whose: str, least: float = math.ulp(0.0)) -> None:
+def check_level(value: object, option: str, whose: str, least: float = math.ulp(0.0), widest: float = WIDEST) -> None:
     """A level of noise is of the size of inputs; far beyond it nothing of them is left, and numbers overflow."""
     if not is_number(value) or not least <= value < math.inf:
         raise OptionError(f"{option} of {whose} must be a positive number, for inputs in [0,1]; got {value}")
-    if value > WIDEST:
-        raise OptionError(f"{option} of {whose} must be at most {WIDEST:g}, for inputs in [0,1]; got {value}")
+    if value > widest:
+        raise OptionError(f"{option} of {whose} must be at most {widest:g}, for inputs in [0,1]; got {value}")
 
 
-def half_width(whose: str, lam: float, sigma: float) -> float:
+def half_width(whose: str, lam: float, sigma: float, widest: float = WIDEST) -> float:
     """λ, from whichever of λ and σ was given; 0 stands for an option that was not."""
     for option, value in (("lam", lam), ("sigma", sigma)):
-        check_level(value, option, whose, least=0.0)
+        check_level(value, option, whose, 0.0, widest)
     if lam == 0.0 and sigma == 0.0:
         raise OptionError(f"{whose} needs a value for sigma, its standard deviation, or for lam = sigma·√3; got none")
     if lam > 0.0 and sigma > 0.0 and not math.isclose(lam, sigma * ROOT, rel_tol=1e-9):

@@ -96,7 +96,9 @@ def test_foreign_and_missing_data(certify, tmp_path):
         ({"n": "9"}, "n of fixed must be at least 10 to certify anything at alpha 0.001; got 9"),
         ({"n0": "0"}, "n0 of certify must be a positive whole number; got 0"),
         ({"batch": "0"}, "batch of the engine must be a positive whole number; got 0"),
-        ({"threads": "0"}, "threads must be a positive whole number; got 0"),
+        ({"threads": "0"}, "threads of a forward pass must be a whole number of at least 1; got 0"),
+        ({"threads": "1025"}, "threads of a forward pass must be a whole number of at most 1024; got 1025"),
+        ({"batch": str(10**11)}, "batch of the engine must fit into this machine's memory; got 100000000000, which"),
         ({"seed": "-1"}, "seed must be a whole number from 0 to 2^64"),
         ({"skip": "0"}, "skip of the data must be at least 1; got 0"),
         ({"max": "0"}, "max of the data must be -1 (all) or at least 1; got 0"),
@@ -225,3 +227,115 @@ def test_a_full_disk_keeps_what_was_stored(tiny_disk, tmp_path, capsys):
     assert run([*words, "--out", str(tmp_path / "run")]) == 0
     stored = [[(r.index, r.radius, r.answers) for r in read(p / "run").rows] for p in (tiny_disk, tmp_path)]
     assert stored[0] == stored[1]
+
+
+STRANGE_NAMES = ["run#1", "run?1", "run%41", "a b", "sigma=0.5", "é", "a\nb", "'\"", "-run", "\x1b[31mred", "x" * 250]
+
+
+@pytest.mark.parametrize("name", STRANGE_NAMES)
+def test_strange_names_work_from_end_to_end(tmp_path, capsys, monkeypatch, name):
+    """What is written under a name is found under that name and no other, or the name is refused at once."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", **GOOD)
+    words = ["--data=good.npz", "--sigma=0.25", "--n=100", f"--memory={name[:200]}.memory", f"--out={name}"]
+    assert run(["certify", "linear:score", *words]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["good.npz", name, f"{name[:200]}.memory"])
+    for line in (
+        ["verify", "--", name],
+        ["report", "--html=page.html", "--", name],
+        ["report", "--json", "--", name],
+        ["report", "--tables=latex", "--", name],
+        ["compare", "--", name, name],
+        ["history", "."],
+        ["certificate", f"--out={name[:200]}.json", "--", name, "0"],
+        ["verify", "--", f"{name[:200]}.json"],
+        ["export", "--to=csv", f"--out={name[:200]}.csv", "--", name],
+        ["memory", "check", "--", f"{name[:200]}.memory"],
+        ["plan", f"--like={name}", "--rate=1000"],
+        ["audit", "--inputs=1", "--n=100", "--", name],
+    ):
+        capsys.readouterr()
+        assert run(line) == 0, line
+        assert "\x1b" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "é" * 200, "a/" * 2500, "nul\0", "\udcff"], ids=ascii)
+def test_names_that_no_disk_can_hold_are_one_line(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", **GOOD)
+    assert run(["certify", "linear:score", "--data=good.npz", "--sigma=0.25", "--n=100", "--out=run"]) == 0
+    before = sorted(tmp_path.rglob("*"))
+    drawn = ["--data=good.npz", "--sigma=0.25", "--n=100"]
+    for line in (
+        ["certify", "linear:score", *drawn, f"--out={name}"],
+        ["certify", "linear:score", *drawn, "--out=other", f"--memory={name}"],
+        ["predict", "linear:score", *drawn, f"--out={name}"],
+        ["report", "run", f"--html={name}"],
+        ["report", "run", f"--plot={name}.svg"],
+        ["history", ".", f"--plot={name}.svg"],
+        ["certificate", "run", "0", f"--out={name}"],
+        ["export", "run", f"--out={name}"],
+        ["export", "run", "--to=parquet", f"--out={name}"],
+        ["export", "run", "--to=tensorboard", f"--out={name}"],
+        ["memory", "create", name, "linear:score", "--shape=4"],
+        ["ensemble", "make", "linear:score", "linear:score", f"--out={name}"],
+        ["train", "--data=good.npz", "--arch=mlp", "--epochs=1", f"--out={name}"],
+        ["demo", f"--out={name}"],
+    ):
+        capsys.readouterr()
+        assert run(line) == 2, line
+        errors = [text for text in capsys.readouterr().err.splitlines() if "must" in text]
+        assert len(errors) == 1 and errors[0].startswith("smoothcert: "), line
+        assert sorted(tmp_path.rglob("*")) == before, line
+
+
+@pytest.mark.parametrize("words", [["--n", "0"], ["--n", "5"], ["--n", str(10**23)], ["--max", "0"], ["--max", "-2"]])
+def test_a_demo_that_cannot_end_well_does_not_begin(tmp_path, capsys, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and len(captured.err.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["report", "run"], ["history", "."], ["aces", "combine", "--certify", "run"]])
+def test_a_plot_is_not_put_beside_a_device(tmp_path, capsys, monkeypatch, words):
+    """It once wrote /dev/full.svg, and /dev/full.png."""
+    monkeypatch.chdir(tmp_path)
+    option = "--plots" if words[0] == "aces" else "--plot"
+    for place in ("/dev/full", "/dev/null"):
+        assert run([*words, option, place]) == 2
+        assert f"{option} must be a file or folder, not a device; got '{place}'" in capsys.readouterr().err
+    assert not [path for path in Path("/dev").iterdir() if path.suffix in (".svg", ".png")]
+
+
+def test_plan_refuses_what_has_no_votes_of_one_network(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_run.write_data(tmp_path / "few.npz")
+    words = "--certify switches:steep --core switches:core --data few.npz --sigma 0.25 --n 100 --look 100 --alpha 0.05"
+    assert run(["aces", "certify", *words.split(), "--out", "aces"]) == 0
+    capsys.readouterr()
+    assert run(["plan", "--like", "aces"]) == 2
+    assert "run aces must be one of smoothcert certify or predict; got aces" in capsys.readouterr().err
+
+
+def test_output_that_exists_partly_is_refused_or_completed(tmp_path, capsys, monkeypatch):
+    """A folder with half of something in it is never taken for the whole, and nothing in it is lost."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", **GOOD)
+    drawn = ["--data=good.npz", "--sigma=0.25", "--n=100"]
+    assert run(["certify", "linear:score", *drawn, "--out=whole"]) == 0
+    for kept in ("recipe.toml", "certificates.sqlite", "notes.txt"):
+        half = tmp_path / f"half-{kept}"
+        half.mkdir()
+        shutil.copy("whole/recipe.toml" if kept == "notes.txt" else f"whole/{kept}", half / kept)
+        before = {path.name: path.read_bytes() for path in half.iterdir()}
+        capsys.readouterr()
+        code = run(["certify", "linear:score", *drawn, f"--out={half.name}"])
+        if code == 0:  # rows without their recipe, or a recipe without rows, of this very question
+            assert kept != "notes.txt" and run(["verify", half.name]) == 0
+            (half / "recipe.toml").unlink()
+            assert run(["certify", "linear:score", *drawn, "--seed=1", f"--out={half.name}"]) == 2
+        else:
+            assert code == 2 and {path.name: path.read_bytes() for path in half.iterdir()} == before
+        assert run(["ensemble", "make", "linear:score", "linear:score", f"--out={half.name}"]) == 2
+        assert run(["train", "--data=good.npz", "--arch=mlp", "--epochs=1", f"--out={half.name}"]) == 2

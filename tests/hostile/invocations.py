@@ -60,20 +60,26 @@ GOOD: Mapping[str, str] = {
 # What an option needs beside it to mean anything.
 SEARCH, HOLDOUT = "--sigma-per-input --sigma-search votes", "--data good.npz --sigma 0.25 --skip 2"
 BESIDE: Mapping[str, Mapping[str, str]] = {
+    **{command: {"split": "--data=digits"} for command in ("memory query", "ensemble forecast")},
+    "quantise": {"split": "--data=digits", "held_out": "--data=digits"},
     "train": dict.fromkeys(("sigma_warmup", "sigma_step", "sigma_draws"), "--sigma-per-example"),
     "plan": {
         "cap": "--radius 0.25", "beta": "--radius 0.25", "like_n": "--like log.tsv", "like_alpha": "--like log.tsv",
         "norm": "--like log.tsv",
     },
     "certify": {
+        "split": "--data=digits",
         **dict.fromkeys(("steps", "draws", "step_size", "sigma_bounds", "evaluations"), SEARCH),
         "sigma_search": "--sigma-per-input", "order": "--memory memory", "ray_workers": "--ray local",
     },
-    **{command: {"ray_workers": "--ray local"} for command in ("predict", "aces certify", "aces select")},
-    "route certify": {"ray_workers": "--ray local"},
+    **{
+        command: {"ray_workers": "--ray local", "split": "--data=digits"}
+        for command in ("predict", "aces certify", "aces select", "route certify")
+    },
     "ensemble make": {
-        **dict.fromkeys(("noise", "split", "start", "max", "seed", "range", "threads", "image_size"), HOLDOUT),
-        "data": "--sigma 0.25", "sigma": "--data good.npz", "skip": "--data good.npz --sigma 0.25",
+        **dict.fromkeys(("noise", "start", "max", "seed", "range", "threads", "image_size"), HOLDOUT),
+        "split": "--data digits --sigma 0.25", "data": "--sigma 0.25", "sigma": "--data good.npz",
+        "skip": "--data good.npz --sigma 0.25",
         "level": "--early-exit", "threshold": "--early-exit",
     },
     "export-onnx": {"range": "--data good.npz", "image_size": "--data good.npz"},
@@ -83,13 +89,15 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
     },
 }  # fmt: skip
 
+APART = {"radius": ("--n",), "radii": ("--n",), "data": ("--shape",)}  # what an option cannot stand beside
+
 # Text by what it stands for; an option of a command, or of any.
 KINDS: Mapping[str, str] = {
     "model": "model", "certify": "model", "core": "model", "select": "model", "denoisers": "model",
     "members": "model", "start": "model", "data": "data", "out": "folder", "memory": "memory", "file": "memory",
     "run": "run", "runs": "run", "first": "run", "second": "run", "like": "log", "baseline": "log",
     "holdout": "run", "holdout_core": "core", "holdout_select": "core", "folder": "runs", "labels": "labels",
-    "html": "file", "plot": "picture", "plots": "folder", "log": "file", "radii": "numbers", "sizes": "numbers",
+    "html": "file", "plot": "picture", "plots": "parent", "log": "file", "radii": "numbers", "sizes": "numbers",
     "drops": "numbers", "seeds": "numbers", "range": "numbers", "sigma_bounds": "numbers", "shape": "numbers",
     "theta": "numbers", "theta_for": "settings", "fail_below": "settings", "set_": "settings", "weights": "numbers",
     "names": "few", "branch": "branch", "ensemble": "name", "ray": "address", "device": "name",
@@ -101,7 +109,7 @@ KINDS_IN: Mapping[tuple[str, str], str] = {
     ("aces combine", "certify"): "run", ("aces combine", "core"): "core", ("aces combine", "select"): "core",
     ("ensemble forecast", "out"): "picture", ("memory create", "file"): "new memory", ("report", "members"): "name",
     ("verify", "memory"): "", ("audit", "memory"): "", ("certificate", "data"): "data", ("verify", "run"): "run",
-    ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "",
+    ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
 
 STRANGE = ("", " ", "much", LONG, "a\nb", "nul\0", "\x1b[31mred\x1b[0m", "\udcff\udcfe", "#", "?", "%", "../x", "-1")
@@ -120,6 +128,7 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "new memory": (*UNWRITABLE, "", LONG, "fifo", "/dev/full", "/dev/zero", "bytes", "hollow", "no/such/place"),
     "labels": (*UNREADABLE, "hollow", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz", "good.npz"),
     "folder": (*UNWRITABLE, LONG, "fifo", "/dev/full", "/dev/zero", "bytes", "runs"),
+    "parent": (*UNWRITABLE, LONG, "fifo", "/dev/full", "/dev/zero", "bytes"),
     "file": (*UNWRITABLE, "", LONG, "fifo", "/dev/full", "/dev/zero", "hollow", "no/such/place"),
     "picture": (*(f"{place}.svg" for place in (*UNWRITABLE, LONG)), "a.jpg", "/dev/full", "taken.svg", "no/a.png"),
     "onnx": (*(f"{place}.onnx" for place in (*UNWRITABLE, LONG)), "", "/dev/full", "x.txt", "taken.onnx", "no/a.onnx"),
@@ -140,10 +149,10 @@ FINE: Mapping[str, Sequence[str]] = {
     "max": ("-1", str(10**23), str(2**63)), "skip": (str(10**23), str(2**63)), "start": ("0",), "index": ("0",),
     "seed": ("0", str(2**63)), "warmup": ("0",), "sigma_warmup": ("0",), "clip": ("0",), "ema": ("0",),
     "redraw": ("0", str(10**23), str(2**63)), "radius": ("0",), "inputs": ("-1", str(10**23), str(2**63)),
-    "theta": ("0",), "eta": ("0",), "level": (), "compare": (str(10**23), str(2**63)),
+    "theta": ("0",), "eta": ("0",), "level": ("0",), "threshold": ("0",), "compare": (str(10**23), str(2**63)),
 }  # fmt: skip
 FINE_IN: Mapping[tuple[str, str], Sequence[str]] = {
-    ("demo", "max"): (), ("plan", "inputs"): (), ("certificate", "index"): ("0",), ("demo", "n"): (),
+    ("plan", "inputs"): (), ("certificate", "index"): ("0",), ("demo", "n"): (),
     ("ensemble make", "start"): ("0",), ("quantise", "max"): ("-1", str(10**23), str(2**63)),
 }  # fmt: skip
 
@@ -233,7 +242,7 @@ def _with(command: str, param: Any, value: str) -> list[str]:
         arguments[places.index(param.name)] = value
         return [*command.split(), *given, "--", *arguments]
     beside = BESIDE.get(command, {}).get(param.name, "").split()
-    for option in set(param.opts) & set(given):
+    for option in {*param.opts, *APART.get(param.name, ())} & set(given):
         at = given.index(option)
         del given[at : at + 2]
     return [*command.split(), *given, *beside, f"{param.opts[0]}={value}", "--", *arguments]
