@@ -124,6 +124,7 @@ def combine(
     """
     if tables not in LAYOUTS:
         raise unknown("--tables", tables, LAYOUTS)
+    o.check_place("--log", log)
     wanted = None if radii is None else parse_radii(radii)
     if alpha is not None:
         from smoothcert.bounds import check_alpha

@@ -92,6 +92,7 @@ def history(
     smoothcert history runs --plot history.svg
     """
     _check_layout(as_json, tables)
+    o.check_place("--plot", plot)
     chosen = None if radii is None else parse_radii(radii)
 
     from smoothcert.report import history, plots

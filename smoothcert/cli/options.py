@@ -140,8 +140,16 @@ def check_file(out: Path, *endings: str, there: bool = True) -> None:
     """Refuse a file that could not be written in the end, before any work."""
     if out.suffix.lower() not in endings:
         raise OptionError(f"--out must be a file name that ends in {' or '.join(endings)}; got '{out}'")
-    if there and not out.parent.is_dir():
-        raise OptionError(f"--out must be in a folder that exists; got '{out}'")
+    if there:
+        check_place("--out", out)
+
+
+def check_place(option: str, path: Path | None) -> None:
+    """Refuse a place where no file can be, before any work, and before another file is written."""
+    if path is not None and not path.parent.is_dir():
+        raise OptionError(f"{option} must be in a folder that exists; got '{path}'")
+    if path is not None and path.is_dir():
+        raise OptionError(f"{option} must be a file; got the folder '{path}'")
 
 
 def subset(

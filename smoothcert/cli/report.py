@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, console, print_json, remark, say, wrote
 from smoothcert.errors import OptionError, unknown
 
@@ -53,6 +54,8 @@ def command(
     smoothcert report runs/a runs/b --html report.html
     """
     _check_layout(as_json, tables, transpose, paper)
+    o.check_place("--html", html)
+    o.check_place("--plot", plot)
     chosen = None if radii is None else parse_radii(radii)
     opened = open_named(runs, names, norm)
 

@@ -99,6 +99,8 @@ def _branch(number: int, text: str) -> RoleNetwork:
         noise = None if level == CORE else Gaussian(float(level))
     except ValueError:
         mark = ""
+    except OptionError as error:
+        raise OptionError(f"--branch '{text}': {error}") from error
     if not mark or not model:
         raise OptionError(f"--branch must be MODEL@SIGMA or MODEL@{CORE}; got '{text}'")
     return RoleNetwork(f"branch {number}", model, noise)

@@ -38,7 +38,7 @@ GOOD: Mapping[str, str] = {
     "history": "runs",
     "certificate": "run 0",
     "export": "run --out {}",
-    "export-onnx": "net --shape 4 --out {}.onnx",
+    "export-onnx": "net --data good.npz --out {}.onnx",
     "quantise": "net --data good.npz --split test --max 8 --compare 4 --sigma 0.25 --out {}.onnx",
     "data get": "digits",
     "data list": "",
@@ -82,14 +82,13 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
         "skip": "--data good.npz --sigma 0.25",
         "level": "--early-exit", "threshold": "--early-exit",
     },
-    "export-onnx": {"range": "--data good.npz", "image_size": "--data good.npz"},
     "aces combine": {
-        "holdout": "--theta-for acr=0.1", "holdout_core": "--theta-for acr=0.1 --holdout aces", "log": "--theta 0.3",
-        "holdout_select": "--theta-for acr=0.1 --holdout aces", "theta_for": "--holdout aces",
+        "holdout": "--theta-for acr=0.1", "holdout_core": "--theta-for acr=0.1 --holdout others", "log": "--theta 0.3",
+        "holdout_select": "--theta-for acr=0.1 --holdout others", "theta_for": "--holdout others",
     },
 }  # fmt: skip
 
-APART = {"radius": ("--n",), "radii": ("--n",), "data": ("--shape",)}  # what an option cannot stand beside
+APART = {"radius": ("--n",), "radii": ("--n",), "shape": ("--data",)}  # what an option cannot stand beside
 
 # Text by what it stands for; an option of a command, or of any.
 KINDS: Mapping[str, str] = {

@@ -79,10 +79,13 @@ PREPARED = (
     f"certify linear:score {DRAWN} --memory memory --out remembered",
     f"certify linear:score {DRAWN} --split train --out seen",
     f"certify linear:score {DRAWN.replace('0.25', '0.5')} --split train --out wide",
-    f"aces certify --certify switches:steep --core switches:core {DRAWN} --look 100 --out aces",
+    f"aces certify --certify switches:steep --core switches:core {DRAWN} --look 100 --max 6 --out aces",
+    f"aces certify --certify switches:steep --core switches:core {DRAWN} --look 100 --start 6 --out others",
     f"route certify --branch lines:a@0.25 --branch lines:b@0.5 --select linear:score {DRAWN} --out route",
     "export run --out log.tsv --full",
+    "report run --plot picture.svg",
     "train --data good.npz --arch mlp --epochs 1 --set width=4 --device cpu --threads 1 --out net",
+    "export-onnx net --data good.npz --out net.onnx",
 )
 
 
@@ -165,8 +168,7 @@ def ill_said(said: str, bad: Invocation) -> str:
         return f"said unprintably or at length {line!r:.300}"
     option, value = bad.option.strip("-"), in_one_line(bad.value)
     names = {option, option.replace("-", "_"), value[:20] or "got '", value.partition("=")[0][:20] or "="}
-    if option == "radius":
-        names.add("radii")
+    names |= {"radii"} if option == "radius" else {value.rpartition(".")[0][:20] or option}  # a picture is two files
     if not any(name.lower() in line.lower() for name in names):
         return f"does not name {bad.option}: {line}"
     return ""
