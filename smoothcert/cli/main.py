@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import io
@@ -123,7 +124,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line; the exit code."""
     try:
         _refuse_unusable(arguments)
-        result: Any = app(_quiet_first(arguments), prog_name="smoothcert", standalone_mode=False)
+        result: Any = _whole_command()(_quiet_first(arguments), prog_name="smoothcert", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except SmoothcertError as error:
@@ -140,6 +141,12 @@ def run(arguments: list[str]) -> int:
         return _fail(_usage(error))
     except Exception as error:
         return _unforeseen(error)
+
+
+@functools.cache
+def _whole_command() -> Any:
+    """All commands as typer carries them out; making this anew would take most of the time of a short line."""
+    return typer.main.get_command(app)
 
 
 def _refuse_unusable(arguments: list[str]) -> None:

@@ -11,6 +11,7 @@ import typer
 from smoothcert import catalog
 from smoothcert.data import Subset
 from smoothcert.errors import THREADS, OptionError, require_count, unknown
+from smoothcert.files import require_writable
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Sampling
@@ -148,8 +149,8 @@ def check_place(option: str, path: Path | None) -> None:
     """Refuse a place where no file can be, before any work, and before another file is written."""
     if path is not None and not path.parent.is_dir():
         raise OptionError(f"{option} must be in a folder that exists; got '{path}'")
-    if path is not None and path.is_dir():
-        raise OptionError(f"{option} must be a file; got the folder '{path}'")
+    if path is not None:
+        require_writable(path)
 
 
 def subset(

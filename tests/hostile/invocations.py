@@ -107,7 +107,8 @@ KINDS_IN: Mapping[tuple[str, str], str] = {
     ("quantise", "out"): "onnx", ("aces labels", "out"): "npz", ("route labels", "out"): "npz",
     ("aces combine", "certify"): "run", ("aces combine", "core"): "core", ("aces combine", "select"): "core",
     ("ensemble forecast", "out"): "picture", ("memory create", "file"): "new memory", ("report", "members"): "name",
-    ("verify", "memory"): "", ("audit", "memory"): "", ("certificate", "data"): "data", ("verify", "run"): "run",
+    ("verify", "memory"): "", ("audit", "memory"): "", ("audit", "model"): "callable",
+    ("certificate", "data"): "data", ("verify", "run"): "run",
     ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
 
@@ -118,6 +119,7 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "name": STRANGE,
     "model": (*UNREADABLE, "hollow", ":", "linear:", ":score", "linear:nothing", "no_such:model",
               "linear:not_callable"),
+    "callable": ("no/such", "fifo", "/dev/zero", ":", "linear:", "linear:nothing", "linear:not_callable"),
     "data": (*UNREADABLE, "hollow", "mnsit", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz"),
     "run": (*UNREADABLE, "hollow", "../x"),
     "log": (*UNREADABLE, "hollow", "../x"),
@@ -151,7 +153,8 @@ FINE: Mapping[str, Sequence[str]] = {
     "theta": ("0",), "eta": ("0",), "level": ("0",), "threshold": ("0",), "compare": (str(10**23), str(2**63)),
 }  # fmt: skip
 FINE_IN: Mapping[tuple[str, str], Sequence[str]] = {
-    ("plan", "inputs"): (), ("certificate", "index"): ("0",), ("demo", "n"): (),
+    ("plan", "inputs"): (), ("verify", "seed"): ("-1", "0", str(10**23), str(2**63)),
+    ("certificate", "index"): ("0",), ("demo", "n"): (),
     ("ensemble make", "start"): ("0",), ("quantise", "max"): ("-1", str(10**23), str(2**63)),
 }  # fmt: skip
 
