@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -10,7 +11,7 @@ import typer
 
 from smoothcert import catalog
 from smoothcert.data import Subset
-from smoothcert.errors import THREADS, OptionError, require_count, unknown
+from smoothcert.errors import THREADS, OptionError, require_count, require_room, unknown
 from smoothcert.files import require_writable
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
     sizes = numbers(text, int, must)
     if min(sizes) < 1:
         raise OptionError(f"{must}; got '{text}'")
+    require_room("an input", math.prod(sizes), shape=text)
     return tuple(sizes)
 
 

@@ -45,7 +45,7 @@ def command(
     smoothcert plan --sigma 0.25 --radius 0.5 --like runs/a
     """
     asked = o.parse_radii(radius, radii)
-    _check(n0, like_n, like_alpha, rate, inputs)
+    _check(like_n, like_alpha, rate, inputs)
 
     from smoothcert import plan
     from smoothcert.plan.like import recovered
@@ -63,10 +63,9 @@ def command(
         console(120).print(plan.text(result))
 
 
-def _check(n0: int, like_n: int, like_alpha: float | None, rate: float | None, inputs: int | None) -> None:
+def _check(like_n: int, like_alpha: float | None, rate: float | None, inputs: int | None) -> None:
     from smoothcert.bounds import check_alpha, check_draws
 
-    check_draws(n0, "n0", "plan")
     check_draws(like_n, "like-n", "plan")
     if like_alpha is not None:
         check_alpha(like_alpha, "plan", "like-alpha")

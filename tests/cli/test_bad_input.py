@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -339,3 +340,40 @@ def test_output_that_exists_partly_is_refused_or_completed(tmp_path, capsys, mon
             assert code == 2 and {path.name: path.read_bytes() for path in half.iterdir()} == before
         assert run(["ensemble", "make", "linear:score", "linear:score", f"--out={half.name}"]) == 2
         assert run(["train", "--data=good.npz", "--arch=mlp", "--epochs=1", f"--out={half.name}"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("certify linear:score --data good.npz --sigma 0.25 --batch 10000000000 --out new", "batch of the engine"),
+        (
+            "certify linear:score --data good.npz --sigma 0.25 --sigma-per-input --sigma-search votes "
+            "--draws 2000000000 --out new",
+            "draws of per_input_sigma",
+        ),
+        ("train --data good.npz --arch mlp --sigma-draws 2000000000 --out new", "sigma_draws of training"),
+        ("train --data good.npz --arch mlp --set copies=2000000000 --out new", "copies of training"),
+        ("ensemble forecast lines:a lines:b --data good.npz --sigma 0.25 --draws 2000000000", "draws of forecast"),
+        ("memory create new linear:score --shape 1000000,1000000", "shape of an input"),
+        ("export-onnx linear:score --shape 1000000,1000000 --out new.onnx", "shape of an input"),
+    ],
+)
+def test_memory_is_asked_for_before_it_is_taken(words, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", **GOOD)
+    assert run(words.split()) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "could be hashed" not in line]
+    assert len(lines) == 1 and f"{said} must fit into this machine's memory; got" in lines[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["good.npz"]
+
+
+def test_an_output_that_is_full_is_one_line(tmp_path):
+    """Standard output, too, may be on a full disk."""
+    code = "from smoothcert.cli.main import main; main()"
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-c", code, "plan", "--sigma", "0.25", "--n", "1000"]
+        answer = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path)
+    assert answer.returncode == 2, answer.stderr
+    assert answer.stderr.splitlines() == [
+        "smoothcert: output must be a place that can be read and written; got: No space left on device"
+    ]
