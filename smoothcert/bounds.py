@@ -130,7 +130,9 @@ def check_alpha(alpha: float, whose: str, option: str = "alpha") -> None:
         raise OptionError(f"{option} of {whose} must be between 0 and 1, both excluded; got {alpha}")
 
 
-def check_draws(draws: int, option: str, whose: str) -> None:
-    """A number of draws is a positive whole number."""
+def check_draws(draws: int, option: str, whose: str, most: int = MOST_DRAWS) -> None:
+    """A number of draws is a positive whole number, and not more than anyone can make."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws <= 0:
         raise OptionError(f"{option} of {whose} must be a positive whole number; got {draws}")
+    if draws > most:
+        raise OptionError(f"{option} of {whose} must be a whole number of at most {most}; got {draws}")

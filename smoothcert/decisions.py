@@ -5,7 +5,6 @@ The procedures decide here about one input, a combination of stored runs about a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -91,7 +90,7 @@ def guessed(choice: Integers) -> Integers:
 
 def grid_place(theta: float, whose: str) -> int:
     """The k of a threshold θ = k/100; others cannot be told from counts."""
-    place = round(theta * BINS) if isinstance(theta, int | float) and math.isfinite(theta) else -1
+    place = round(theta * BINS) if isinstance(theta, int | float) and 0.0 <= theta <= 1.0 else -1
     if not (0 <= place <= BINS and abs(theta * BINS - place) < 1e-9):
         raise OptionError(f"theta of {whose} must be one of 0, 0.01, …, 1; got {theta}")
     return place

@@ -15,7 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
+
+MOST = 2**31 - 1  # of anything that is counted: beyond it lie mistakes and overflows
+LARGEST = 1e6  # of anything that is measured; noise, rates and steps are of the size of inputs in [0,1]
+THREADS = 1024  # more end in an operating system that refuses them, sometimes by ending the process
+ROOM = 0.5  # share of the machine's memory that one array may take
 
 
 class SmoothcertError(Exception):
@@ -61,20 +66,38 @@ def reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
 
 
-def require_count(whom: str, least: int = 1, **options: object) -> None:
-    """Options that count something must be whole numbers, not below the least."""
+def require_count(whom: str, least: int = 1, most: int = MOST, **options: object) -> None:
+    """Options that count something must be whole numbers within these limits."""
     for name, value in options.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise OptionError(f"{name} of {whom} must be a whole number of at least {least}; got {value}")
+        if value > most:
+            raise OptionError(f"{name} of {whom} must be a whole number of at most {most}; got {value}")
 
 
-def require_number(whom: str, least: float = 0.0, **options: object) -> None:
-    """Options that measure something must be finite numbers, not below the least."""
-    import math
-
+def require_number(whom: str, least: float = 0.0, most: float = LARGEST, **options: object) -> None:
+    """Options that measure something must be finite numbers within these limits."""
     for name, value in options.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < least:
+        if not is_number(value) or not least <= value < float("inf"):
             raise OptionError(f"{name} of {whom} must be a finite number of at least {least:g}; got {value}")
+        if value > most:
+            raise OptionError(f"{name} of {whom} must be a number of at most {most:g}; got {value}")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number, which true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def require_room(whom: str, values: int, **options: object) -> None:
+    """Refuse options that ask for so many float32 values at once, where the machine has no room for them."""
+    import os
+
+    room = ROOM * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if 4 * values > room:
+        (name, value), *_ = options.items()
+        needs = f"{4 * values / 2**30:.3g} GB at once of the {room / 2**30:.3g} there is room for"
+        raise OptionError(f"{name} of {whom} must fit into this machine's memory; got {value}, which needs {needs}")
 
 
 def require_fields(whom: str, part: Any, may_be_zero: Iterable[str] = ()) -> None:

@@ -28,14 +28,28 @@ def writing(path: Path) -> Iterator[None]:
         raise OutputError(f"{path} must be writable; got: {error.strerror or error}") from error
 
 
+def require_writable(path: Path) -> None:
+    """Refuse a place where `write_whole` would fail, before the work whose result it is for."""
+    _refuse_special(path)
+    with writing(path):
+        part, file = _part(path, 0o600)
+        file.close()
+        part.unlink()
+
+
+def _refuse_special(path: Path) -> None:
+    with writing(path):
+        if not path.name or (path.exists() and not path.is_file()):
+            # A rename would put a file in the place of a device.
+            raise OutputError(f"output {path} must be a file; got a {'folder' if path.is_dir() else 'device'}")
+
+
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write beside the target, flush to the disk, then rename over it; what a killed writer left there goes.
 
     `mode`: who may read it, less what the process's umask takes away.
     """
-    if not path.name or (path.exists() and not path.is_file()):
-        # A rename would put a file in the place of a device.
-        raise OutputError(f"output {path} must be a file; got a {'folder' if path.is_dir() else 'device'}")
+    _refuse_special(path)
     with writing(path):
         _remove_abandoned(path)
         part, file = _part(path, mode)
@@ -56,7 +70,7 @@ def _part(path: Path, mode: int) -> tuple[Path, BinaryIO]:
     """
     while True:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        file: BinaryIO = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+        file: BinaryIO = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
         if _locked(file) is not False and os.fstat(file.fileno()).st_nlink:
             return part, file
         file.close()  # between the two calls another one has found it without a lock, and removes it

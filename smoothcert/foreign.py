@@ -53,6 +53,15 @@ def is_regular(path: Path) -> bool:
         return False
 
 
+def special(name: str) -> str | None:
+    """What a name stands for that is neither a file nor a folder: a FIFO, a socket, a device; None otherwise."""
+    try:
+        mode = Path(name).stat().st_mode
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _kind(mode)
+
+
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")

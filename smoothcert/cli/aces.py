@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_json, wrote
+from smoothcert.cli.console import Json, print_json, remark, say, wrote
 from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.cli.report import LAYOUTS, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
@@ -62,7 +62,7 @@ def certify(
     found = components(drawing.out, None)
     print_table(table(by_threshold(found.at(TENTHS)), notes(found)), "text")
     next_ = f"smoothcert aces combine --certify {drawing.out} --plots pictures"
-    typer.echo(f"kept in {drawing.out}, rows at theta {theta:g}; next: {next_}")
+    say(f"kept in {drawing.out}, rows at theta {theta:g}; next: {next_}")
 
 
 @app.command("select")
@@ -92,11 +92,11 @@ def select(
     drawing.run(model, around, procedure, arithmetic, "select", f"a test at {alpha / 2:g}")
     rows = read(drawing.out).rows
     chosen, left = (sum(row.predicted == label for row in rows) for label in (1, 0))
-    typer.echo(
+    say(
         f"at theta {theta:g}, of {len(rows)} inputs: {chosen} selected, {left} left to the core, "
         f"{len(rows) - chosen - left} uncertain"
     )
-    typer.echo(f"kept in {drawing.out}; next: smoothcert aces combine --certify RUN --core RUN --select {drawing.out}")
+    say(f"kept in {drawing.out}; next: smoothcert aces combine --certify RUN --core RUN --select {drawing.out}")
 
 
 @app.command("combine")
@@ -124,6 +124,7 @@ def combine(
     """
     if tables not in LAYOUTS:
         raise unknown("--tables", tables, LAYOUTS)
+    o.check_place("--log", log)
     wanted = None if radii is None else parse_radii(radii)
     if alpha is not None:
         from smoothcert.bounds import check_alpha
@@ -151,7 +152,7 @@ def combine(
     singles = [single(open_run(place)) for place in baseline or []]
     if singles and tables == "text" and not as_json:
         every = aces.by_threshold(found.at(found.thetas), [0.0])
-        typer.echo(f"\n{aces.verdict(every, [aces.point(one) for one in singles])}")
+        say(f"\n{aces.verdict(every, [aces.point(one) for one in singles])}")
     if plots is not None:
         known = wanted or aces.default_radii(found.at(found.thetas))
         wrote(*save_all(plots, found, known[len(known) // 2], singles))
@@ -174,10 +175,9 @@ def _chosen(demand: str, found: Components, other: Components) -> float:
 
     found.refuse_holdout(other)
     theta, line = theta_for(other, demand)
-    typer.echo(
+    remark(
         f"theta {theta:g} was found for {demand} on {line.natural.of} hold-out inputs ({other.name}), where it has "
-        f"natural accuracy {percent(line.natural)} % and ACR {decimal(line.acr)}; on the inputs of {found.name}:",
-        err=True,
+        f"natural accuracy {percent(line.natural)} % and ACR {decimal(line.acr)}; on the inputs of {found.name}:"
     )
     return theta
 
@@ -215,5 +215,5 @@ def labels(
     write_labels(out, indices, found, eta=eta, draws=draws, model=spec.model_digest, data=spec.data_digest)
     rows, chosen = len(found), int(found.sum())
     unfinished = f" of {record.inputs:,}: the run is unfinished" if record.inputs and rows < record.inputs else ""
-    typer.echo(f"{out}: {rows:,} inputs{unfinished}; label 1 (more than {eta:g} of {draws:,} draws right): {chosen:,}")
-    typer.echo(f"a network that learns nothing would be right about {max(chosen, rows - chosen) / rows:.1%} of them")
+    say(f"{out}: {rows:,} inputs{unfinished}; label 1 (more than {eta:g} of {draws:,} draws right): {chosen:,}")
+    say(f"a network that learns nothing would be right about {max(chosen, rows - chosen) / rows:.1%} of them")

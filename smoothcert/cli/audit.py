@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, bar, print_json
+from smoothcert.cli.console import Json, bar, print_json, say
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(
     if as_json:
         print_json(_answer(run, report))
     else:
-        typer.echo(_as_text(report))
+        say(_as_text(report))
     if report.violations:
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_json, remark, wrote
+from smoothcert.cli.console import Json, print_json, remark, say, wrote
 from smoothcert.cli.report import LAYOUTS, LogNorm, open_named, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
 
@@ -92,6 +92,7 @@ def history(
     smoothcert history runs --plot history.svg
     """
     _check_layout(as_json, tables)
+    o.check_place("--plot", plot)
     chosen = None if radii is None else parse_radii(radii)
 
     from smoothcert.report import history, plots
@@ -106,5 +107,5 @@ def history(
         return
     comment = "% " if tables == "latex" else ""
     for number, line in enumerate(lines):
-        typer.echo(f"{'' if number == 0 else chr(10)}{comment}{line.words}" + ("\n" if tables == "md" else ""))
+        say(f"{'' if number == 0 else chr(10)}{comment}{line.words}" + ("\n" if tables == "md" else ""))
         print_table(history.table(line), tables or "text")

@@ -1,10 +1,14 @@
-"""What a command shows: answers on stdout; remarks on stderr, and progress that is gone when it is over."""
+"""What a command shows: answers on stdout; remarks on stderr, and progress that is gone when it is over.
+
+Names come from anywhere, and a terminal obeys the control characters in them: all that is shown passes `harmless`.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
+import re
 import sys
 import time
 from collections import deque
@@ -21,18 +25,38 @@ if TYPE_CHECKING:
 QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
 WINDOW = 600.0  # seconds that a rate is taken over: a pause, or a slower part, is soon forgotten
 
+LONGEST = 600  # characters of a line about what is wrong; a name may have any number
+# Control characters but line breaks and tabs, marks that turn the direction of text, and bytes that are not UTF-8.
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def harmless(text: str) -> str:
+    """The text with what a terminal would obey in JSON's spelling."""
+    return OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def in_one_line(text: str) -> str:
+    """The text as one line of bearable length."""
+    line = harmless(" ".join(text.split()))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 200]} … {line[-150:]}"
+
+
+def say(text: str, end: str = "\n") -> None:
+    """To stdout."""
+    typer.echo(harmless(text) + end, nl=False)
 
 
 def print_json(answer: Any) -> None:
     """To stdout; a number that JSON does not know is a bug and not a word."""
-    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
+    say(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def remark(line: str) -> None:
     """A line beside the answer, on stderr; nothing where there is nothing to say."""
     if line:
-        print(f"smoothcert: {line}", file=sys.stderr)
+        print(f"smoothcert: {in_one_line(line)}", file=sys.stderr)
 
 
 def wrote(*paths: object) -> None:
@@ -43,16 +67,22 @@ def wrote(*paths: object) -> None:
 def problems(lines: Sequence[str], mark: str) -> None:
     """The first of what is wrong, each with a mark, and how many more there are."""
     for line in lines[:20]:
-        typer.echo(f"{mark}  {line}")
+        say(f"{mark}  {in_one_line(line)}")
     if len(lines) > 20:
-        typer.echo(f"… and {len(lines) - 20} more")
+        say(f"… and {len(lines) - 20} more")
 
 
 def console(width: int) -> Console:
     """Standard output, as wide as the terminal; so wide where there is none, as in a file or a pipe."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
-    found = Console(highlight=False)
+    class HarmlessConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(harmless(part.text), part.style)
+
+    found = HarmlessConsole(highlight=False)
     if not found.is_terminal:
         found.width = width
     return found

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import catalog
-from smoothcert.cli.console import Json, console, print_json
+from smoothcert.cli.console import Json, console, print_json, say
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -19,11 +19,11 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert d
     """Fetch a data set, verify it by checksum and cache it (SMOOTHCERT_DATA says where)."""
     part = catalog.build("data", name)
     if part.embedded:
-        typer.echo(f"{name} is embedded; there is nothing to fetch")
+        say(f"{name} is embedded; there is nothing to fetch")
         return
     with _Bar() as bar:
         part.get(progress=bar.report)
-    typer.echo(f"{name} is cached and verified in {part.folder()}")
+    say(f"{name} is cached and verified in {part.folder()}")
 
 
 @app.command("list")
@@ -43,7 +43,7 @@ def list_(as_json: Json = False) -> None:
         shape = "×".join(map(str, part.shape))
         table.add_row(name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where)
     console(120).print(table)
-    typer.echo("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
+    say("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
 
 
 def _facts(name: str, part: Any) -> dict[str, Any]:

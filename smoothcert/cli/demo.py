@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from smoothcert.cli.console import say
 
 NETWORKS = 3
 SIGMA = 0.25
@@ -23,7 +26,10 @@ def command(
     Everything is an ordinary command, printed before it runs: repeat any of them with your own model.
     """
     from smoothcert.cli.main import run
+    from smoothcert.data import Subset
+    from smoothcert.sampling.fixed import Fixed
 
+    Fixed(n), Subset("digits", max=max)  # what certify would refuse is refused before minutes of training
     runs = []
     for seed in range(NETWORKS):
         network, certified = out / "networks" / f"digits-{seed}", out / "runs" / f"digits-{seed}"
@@ -34,12 +40,12 @@ def command(
         runs.append(certified)
     page = out / "report.html"
     _step(run, "report", *runs, "--html", page)
-    typer.echo(f"\nThe report: {page.resolve()}")
+    say(f"\nThe report: {page.resolve()}")
 
 
 def _step(run: Callable[[list[str]], int], *arguments: object) -> None:
     """Show a command, run it, and stop if it fails."""
     words = [str(argument) for argument in arguments]
-    typer.echo(f"\n$ smoothcert {' '.join(words)}")
+    say(f"\n$ smoothcert {shlex.join(words)}")
     if code := run(words):
         raise typer.Exit(code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import remark, run_bar
-from smoothcert.errors import OptionError
+from smoothcert.cli.console import remark, run_bar, say
+from smoothcert.errors import OptionError, require_room
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Procedure
@@ -78,12 +79,22 @@ class Drawing(NamedTuple):
         resources = Resources(self.batch, self.engine, self.threads, self.cluster(), command)
         data = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
         inputs = data.load()
+        self._require_room(math.prod(inputs.shape), preparation)
         ask = RunRequest(model, data, noise, procedure, seed, preparation, memory)
         ask, reason = settled(ask, inputs, self.out, arithmetic)
         remark(reason)
         remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))
         if not start(ask, inputs, self.out, resources, run_bar(f"{title} {inputs.name}"), remark):
             remark(f"{self.out} was complete: nothing was drawn")
+
+    def _require_room(self, values: int, preparation: PerInputSigma | None) -> None:
+        """Refuse what would fill the memory before a network is loaded or a run begun."""
+        from smoothcert.runs.certify import CHUNK
+
+        if self.batch is not None:
+            require_room("the engine", self.batch * values, batch=self.batch)
+        if preparation is not None:
+            require_room("per_input_sigma", preparation.draws * CHUNK * values, draws=preparation.draws)
 
     def say_summary(self) -> None:
         """What the finished run found, and where to look next."""
@@ -93,13 +104,13 @@ class Drawing(NamedTuple):
         from smoothcert.runs.store import read
 
         run = read(self.out)
-        print(plain_text(table([figures(run)])))
+        say(plain_text(table([figures(run)])))
         calls = run.means.member_calls if run.means else None
         if calls and calls.early:
             share = f"{calls.asked / calls.rows:.2f} of {calls.members}"
-            print(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
+            say(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
         out = self.out
-        print(f"kept in {out}; next: smoothcert verify {out}, smoothcert report {out} --html report.html")
+        say(f"kept in {out}; next: smoothcert verify {out}, smoothcert report {out} --html report.html")
 
 
 def draws(command: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, console, counting, print_json, remark
+from smoothcert.cli.console import Json, console, counting, print_json, remark, say
 from smoothcert.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def make(
         _say_holdout(holdout, made, members)
     order = made.choice.order
     if left := [member for number, member in enumerate(members) if number not in order]:
-        typer.echo(f"left out, with weight 0: {', '.join(left)}")
-    typer.echo(f"{out}: {_words(made.choice.vote, spec.cascade, len(order))}; order: {made.choice.reason}")
+        say(f"left out, with weight 0: {', '.join(left)}")
+    say(f"{out}: {_words(made.choice.vote, spec.cascade, len(order))}; order: {made.choice.reason}")
 
 
 def _numbers(weights: str | None) -> Any:
@@ -114,19 +114,17 @@ def _holdout(
 def _say_holdout(holdout: HoldoutInputs, made: MadeEnsemble, names: list[str]) -> None:
     """What hold-out inputs say of the members, and of all together."""
     choice, inputs = made.choice, holdout.inputs
-    typer.echo(
+    say(
         f"{len(inputs)} hold-out inputs of {Path(inputs.name).name} ({inputs.split}), {o.say_noise(holdout.noise)}; "
         "these are not for certification"
     )
     weights = choice.vote.get("weights", [])
     for place, number in enumerate(choice.order):
         weight = f"  weight {weights[place]:.4f}" if weights else ""
-        typer.echo(f"  accuracy {(choice.accuracy or ())[number]:.3f}{weight}  {names[number]}")
-    typer.echo(
-        f"  accuracy {made.accuracy:.3f}  together; {made.asked:.2f} of {len(choice.order)} members asked a draw"
-    )
+        say(f"  accuracy {(choice.accuracy or ())[number]:.3f}{weight}  {names[number]}")
+    say(f"  accuracy {made.accuracy:.3f}  together; {made.asked:.2f} of {len(choice.order)} members asked a draw")
     for name, value in choice.report.items():
-        typer.echo(f"  {name} {value:.6g}")
+        say(f"  {name} {value:.6g}")
     _say_kin(choice.report, names)
 
 
@@ -139,9 +137,9 @@ def _say_kin(report: Mapping[str, float], names: list[str]) -> None:
     kinds = [_kind(name) for name in names]
     for relation, kin in by_kind(report, kinds).items():
         told = f"covariance {kin.covariance:.4g}, correlation {kin.correlation:.3f}"
-        typer.echo(f"  margins of a member with {relation}: {told}")
+        say(f"  margins of a member with {relation}: {told}")
     if len(set(kinds)) > 1:
-        typer.echo(f"  kinds: {', '.join(dict.fromkeys(kinds))}")
+        say(f"  kinds: {', '.join(dict.fromkeys(kinds))}")
 
 
 def _kind(name: str) -> str:
@@ -238,4 +236,4 @@ def denoise(
     made, checked = make_denoised(out, model, denoisers, vote)
     behind = denoisers[0] if made.vote is None else f"{made.vote['name']} of {len(denoisers)} denoisers"
     unchecked = "" if checked else " (no part says its inputs' shape: whether they fit is seen when used)"
-    typer.echo(f"{out}: {model} behind {behind}{unchecked}")
+    say(f"{out}: {model} behind {behind}{unchecked}")

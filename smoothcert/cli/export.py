@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import wrote
+from smoothcert.cli.console import say, wrote
 from smoothcert.errors import OptionError, RunError, unknown
 
 if TYPE_CHECKING:
@@ -93,4 +93,4 @@ def export_onnx(
     try_once(loaded, example)
     content = from_network(network, example).content or b""
     write_whole(out, content)
-    typer.echo(f"{out}: {len(content):,} bytes, inputs [batch, {', '.join(map(str, example.shape))}] in [0,1] → scores")
+    say(f"{out}: {len(content):,} bytes, inputs [batch, {', '.join(map(str, example.shape))}] in [0,1] → scores")

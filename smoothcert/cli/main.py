@@ -1,12 +1,18 @@
 """`smoothcert`: finds the commands, and turns every failure into one line and an exit code.
 
-Exit codes: 0 done, 2 bad input (one line), 1 anything else, 130 interrupted (what was done is kept).
+Exit codes:
+    0    done
+    1    done, and something was found: `verify`, `audit`, `memory check`: not as recorded; `compare`: below a limit
+    2    bad input, or a machine without room for it (one line)
+    70   a defect of smoothcert (one line; SMOOTHCERT_TRACEBACK=1 adds where)
+    130  interrupted (what was done is kept)
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import io
@@ -14,12 +20,16 @@ import os
 import signal
 import sys
 import time
+import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from smoothcert import __version__
-from smoothcert.errors import SmoothcertError
+from smoothcert.cli.console import in_one_line
+from smoothcert.errors import OptionError, SmoothcertError
+from smoothcert.foreign import special
 
 # In the order a newcomer meets them. A command is a file of this folder, or a function beside another command; the
 # function of a file is `command`, and its group, where it has several, is `app`.
@@ -29,7 +39,9 @@ COMMANDS = (
     "export:export-onnx", "quantise", "aces", "route",
 )  # fmt: skip
 
+DEFECT = 70  # EX_SOFTWARE of sysexits.h: never to be taken for "verify found something"
 INTERRUPTED = 130
+TRACEBACK = "SMOOTHCERT_TRACEBACK"
 QUIET, TRUST = ("--quiet", "-q"), ("--trust-code",)
 ANYWHERE = (*QUIET, *TRUST)
 PATIENCE = 1.0  # seconds after an interruption in which another one is taken for the same
@@ -105,18 +117,22 @@ def main() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
         for number in (signal.SIGINT, signal.SIGTERM):  # while Python ends, the default would be a death by signal
             signal.signal(number, signal.SIG_IGN)
-        _say("smoothcert: interrupted; what was finished is kept, and the same command continues it")
+        _say("interrupted; what was finished is kept, and the same command continues it")
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line; the exit code."""
     try:
-        result: Any = app(_anywhere_first(arguments), prog_name="smoothcert", standalone_mode=False)
+        _refuse_unusable(arguments)
+        result: Any = _whole_command()(_anywhere_first(arguments), prog_name="smoothcert", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except SmoothcertError as error:
@@ -133,6 +149,49 @@ def run(arguments: list[str]) -> int:
         return 0
     except typer.exceptions.TyperException as error:
         return _fail(_usage(error))
+    except Exception as error:
+        return _unforeseen(error)
+
+
+@functools.cache
+def _whole_command() -> Any:
+    """All commands as typer carries them out; making this anew would take most of the time of a short line."""
+    return typer.main.get_command(app)
+
+
+def _refuse_unusable(arguments: list[str]) -> None:
+    """What no command can use: nothing at all, what no recipe can keep, and files that may never end."""
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        option, equals, after = word.partition("=")
+        name, value = (option, after) if equals and word.startswith("--") else (before, word)
+        whose = name if name.startswith("--") and name != "--" else "an argument"
+        if not value.strip():
+            raise OptionError(f"{whose} must have a value; got '{value}'")
+        if "\0" in value or any("\ud800" <= mark <= "\udfff" for mark in value):
+            raise OptionError(f"{whose} must be UTF-8 text without zero bytes; got '{value}'")
+        if (kind := special(value)) is not None:
+            raise OptionError(f"{whose} must be a file or folder, not {kind}; got '{value}'")
+
+
+def _unforeseen(error: Exception) -> int:
+    """What no part foresaw: the machine's refusals are the user's matter, all else is a defect."""
+    if TRACEBACK in os.environ:
+        traceback.print_exception(error)
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return _fail("memory of this machine must hold what was asked for; got too little: ask for less at a time")
+    if isinstance(error, RecursionError):
+        return _fail("files and options must not be nested without end; got one that is nested too deeply")
+    if isinstance(error, UnicodeEncodeError):
+        return _fail(f"names of files and folders must be UTF-8 text; got '{error.object}'")
+    if isinstance(error, OSError):
+        whose = "output" if error.filename is None else f"'{os.fsdecode(error.filename)}'"
+        return _fail(f"{whose} must be a place that can be read and written; got: {error.strerror or error}")
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    _say(
+        f"a defect of smoothcert {__version__}, not of what you asked: {type(error).__name__} in "
+        f"{Path(last.filename).name}, line {last.lineno} ({error}); please report it with what {TRACEBACK}=1 shows"
+    )
+    return DEFECT
 
 
 def _anywhere_first(arguments: list[str]) -> list[str]:
@@ -155,12 +214,12 @@ def _usage(error: Exception) -> str:
 
 
 def _fail(message: str) -> int:
-    _say(f"smoothcert: {' '.join(message.split())}")
+    _say(message)
     return 2
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+def _say(message: str) -> None:
+    print(f"smoothcert: {in_one_line(message)}", file=sys.stderr)
 
 
 def _interrupt(number: int, frame: object) -> None:

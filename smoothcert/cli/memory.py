@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_grid, print_json, problems
+from smoothcert.cli.console import Json, print_grid, print_json, problems, say
 
 app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it.")
 
@@ -32,7 +32,7 @@ def create(
     sizes = o.parse_shape(shape)
     load(model)  # a memory for what is no classifier would be refused by everybody
     Memory.create(file, digest(model).hex, cast(Any, norm), sizes).close()  # what is no norm is refused there
-    typer.echo(f"{file} is an empty memory for {model}, {norm}, inputs {sizes}")
+    say(f"{file} is an empty memory for {model}, {norm}, inputs {sizes}")
 
 
 @app.command("stats")
@@ -48,7 +48,7 @@ def stats(file: File, as_json: Json = False) -> None:
         owner = {"classifier": found.owner.classifier, "norm": found.owner.norm, "shape": list(found.owner.shape)}
         print_json({"identity": identity, **owner, "regions": found.regions, "bytes": found.size, "labels": labels})
         return
-    typer.echo(f"memory {identity[:8]} of classifier {found.owner.classifier[:12]}, {found.owner.norm}, "
+    say(f"memory {identity[:8]} of classifier {found.owner.classifier[:12]}, {found.owner.norm}, "
                f"inputs {found.owner.shape}: {found.regions} regions, {found.size:,} bytes")  # fmt: skip
     if found.labels:
         lines = [
@@ -69,9 +69,7 @@ def check(file: File) -> None:
     with Memory.open(file, frozen=True) as memory:
         wrong, regions = memory.check(), len(memory)
     problems(wrong, "WRONG")
-    typer.echo(
-        f"{regions} regions: " + (f"{len(wrong)} things are wrong" if wrong else "no two of different labels meet")
-    )
+    say(f"{regions} regions: " + (f"{len(wrong)} things are wrong" if wrong else "no two of different labels meet"))
     if wrong:
         raise typer.Exit(1)
 
@@ -105,7 +103,7 @@ def query(
     lines = [(str(i), str(a.label), str(a.number), _radius(a.radius)) for i, a in found if a]
     if lines:
         print_grid(100, ("input", "label", "region", "radius"), lines)
-    typer.echo(f"{len(lines)} of {len(inputs)} inputs of {inputs.name} ({inputs.split}) lie in a region")
+    say(f"{len(lines)} of {len(inputs)} inputs of {inputs.name} ({inputs.split}) lie in a region")
 
 
 def _radius(radius: float) -> str:

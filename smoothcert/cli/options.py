@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -10,11 +11,19 @@ import typer
 
 from smoothcert import catalog
 from smoothcert.data import Subset
-from smoothcert.errors import OptionError, unknown
+from smoothcert.errors import THREADS, OptionError, require_count, require_room, unknown
+from smoothcert.files import require_writable
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Sampling
     from smoothcert.preparation.per_input_sigma import PerInputSigma
+
+
+def _some_threads(threads: int | None) -> int | None:
+    if threads is not None:
+        require_count("a forward pass", most=THREADS, threads=threads)
+    return threads
+
 
 # The model, the data and the noise.
 Model = Annotated[str, typer.Argument(help="Model folder, file.onnx, zoo name, or package.module:callable.")]
@@ -44,7 +53,9 @@ RunSeed = Annotated[str, typer.Option(help="Key of all noise; commit: secret unt
 
 # The means.
 Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
-Threads = Annotated[int | None, typer.Option(help="Threads of a forward pass; default: all cores.")]
+Threads = Annotated[
+    int | None, typer.Option(callback=_some_threads, help="Threads of a forward pass; default: all cores.")
+]
 
 # Runs that are there.
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
@@ -113,6 +124,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
     sizes = numbers(text, int, must)
     if min(sizes) < 1:
         raise OptionError(f"{must}; got '{text}'")
+    require_room("an input", math.prod(sizes), shape=text)
     return tuple(sizes)
 
 
@@ -143,8 +155,16 @@ def check_file(out: Path, *endings: str, there: bool = True) -> None:
     """Refuse a file that could not be written in the end, before any work."""
     if out.suffix.lower() not in endings:
         raise OptionError(f"--out must be a file name that ends in {' or '.join(endings)}; got '{out}'")
-    if there and not out.parent.is_dir():
-        raise OptionError(f"--out must be in a folder that exists; got '{out}'")
+    if there:
+        check_place("--out", out)
+
+
+def check_place(option: str, path: Path | None) -> None:
+    """Refuse a place where no file can be, before any work, and before another file is written."""
+    if path is not None and not path.parent.is_dir():
+        raise OptionError(f"{option} must be in a folder that exists; got '{path}'")
+    if path is not None:
+        require_writable(path)
 
 
 def subset(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from smoothcert.runs.run import Run
 
 
+FASTEST = 1e12  # draws a second: no machine is
+
+
 def command(
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise; default: --like's.")] = None,
     noise: Annotated[str | None, typer.Option(help="As of certify; default: --like's, or gaussian.")] = None,
@@ -42,7 +45,7 @@ def command(
     smoothcert plan --sigma 0.25 --radius 0.5 --like runs/a
     """
     asked = o.parse_radii(radius, radii)
-    _check(n0, like_n, like_alpha, rate, inputs)
+    _check(like_n, like_alpha, rate, inputs)
 
     from smoothcert import plan
     from smoothcert.plan.like import recovered
@@ -60,17 +63,16 @@ def command(
         console(120).print(plan.text(result))
 
 
-def _check(n0: int, like_n: int, like_alpha: float | None, rate: float | None, inputs: int | None) -> None:
+def _check(like_n: int, like_alpha: float | None, rate: float | None, inputs: int | None) -> None:
     from smoothcert.bounds import check_alpha, check_draws
 
-    check_draws(n0, "n0", "plan")
     check_draws(like_n, "like-n", "plan")
     if like_alpha is not None:
         check_alpha(like_alpha, "plan", "like-alpha")
     if inputs is not None:
         check_draws(inputs, "inputs", "plan")
-    if rate is not None and not 0.0 < rate < float("inf"):
-        raise OptionError(f"rate of plan must be a positive number of draws a second; got {rate}")
+    if rate is not None and not 0.0 < rate <= FASTEST:
+        raise OptionError(f"rate of plan must be a positive number of draws a second, at most {FASTEST:g}; got {rate}")
 
 
 def _noise(name: str | None, sigma: float | None, settings: list[str] | None, run: Run | None) -> Noise:

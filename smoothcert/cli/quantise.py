@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli.console import say
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def command(
     words = o.say_noise(chosen)
     made = make(model, calibration, others, chosen, seed, compare, threads, f"{words}, seed {seed}")
     write_whole(out, made.content)
-    typer.echo(f"{out}: {made.origin}")
+    say(f"{out}: {made.origin}")
     _say(made.comparison, made.speed, words, others)
 
 
@@ -68,12 +69,12 @@ def _check(model: str, out: Path, compare: int, threads: int | None) -> None:
 def _say(found: QuantisedAccuracy, speed: Speedup, noise: str, others: Inputs) -> None:
     """What changed, in both directions."""
     change = 100 * (found.after - found.before)
-    typer.echo(
+    say(
         f"on {found.inputs} inputs of {Path(others.name).name} ({others.split}), {noise}: accuracy float "
         f"{found.before:.3f}, int8 {found.after:.3f} ({change:+.1f} points); the same class on {found.same:.1%}"
     )
     slower = "; SLOWER than float on this machine: nothing gained but a smaller file" if speed.middle < 1 else ""
-    typer.echo(
+    say(
         f"images a second, int8 ÷ float: {speed.middle:.2f} (from {speed.least:.2f} to {speed.most:.2f}, measured in "
         f"turn){slower}"
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from smoothcert.cli.console import Json, console, print_json
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, console, print_json, remark, say, wrote
 from smoothcert.errors import OptionError, unknown
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def command(
     smoothcert report runs/a runs/b --html report.html
     """
     _check_layout(as_json, tables, transpose, paper)
+    o.check_place("--html", html)
+    o.check_place("--plot", plot)
     chosen = None if radii is None else parse_radii(radii)
     opened = open_named(runs, names, norm)
 
@@ -64,7 +67,7 @@ def command(
     sections = report(opened, at, found)
     _write_files(opened, at, html, plot, sections)
     for note in found.notes:
-        typer.echo(f"smoothcert: {note}", err=True)
+        remark(note)
     if paper is not None:
         print_table(_paper_table(paper, opened, found, at), tables or "text", transpose)
     elif as_json:
@@ -84,7 +87,7 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
         page = console(100)
         page.print(render.text(shown, page.width))
     else:
-        typer.echo({"md": render.markdown, "latex": render.latex}[layout](shown), nl=False)
+        say({"md": render.markdown, "latex": render.latex}[layout](shown), end="")
 
 
 def _families(runs: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:
@@ -183,8 +186,7 @@ def _write_files(
 
         save(page(runs, radii, sections=sections), html)
         written.append(html)
-    for path in written:
-        typer.echo(f"smoothcert: wrote {path}", err=True)
+    wrote(*written)
 
 
 def _print_json(sections: Sequence[Section], runs: int) -> None:

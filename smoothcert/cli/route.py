@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli.console import say
 from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.errors import OptionError
 
@@ -46,11 +47,11 @@ def labels(
     models = " ".join(run.asked.model_digest for run in found)
     write_labels(out, indices[kept], best, models=models, data=found[0].asked.data_digest)
     counts = np.bincount(best, minlength=len(runs)).tolist()
-    typer.echo(
+    say(
         f"{out}: {len(kept):,} of {len(indices):,} inputs, those that some branch certifies rightly; best branch: "
         + ", ".join(f"{number} for {count:,}" for number, count in enumerate(counts))
     )
-    typer.echo(f"a network that learns nothing would be right about {max(counts) / len(kept):.1%} of them")
+    say(f"a network that learns nothing would be right about {max(counts) / len(kept):.1%} of them")
 
 
 @app.command("certify")
@@ -98,6 +99,8 @@ def _branch(number: int, text: str) -> RoleNetwork:
         noise = None if level == CORE else Gaussian(float(level))
     except ValueError:
         mark = ""
+    except OptionError as error:
+        raise OptionError(f"--branch '{text}': {error}") from error
     if not mark or not model:
         raise OptionError(f"--branch must be MODEL@SIGMA or MODEL@{CORE}; got '{text}'")
     return RoleNetwork(f"branch {number}", model, noise)

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,8 @@ from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
     from smoothcert.training import Settings
+
+SEVERAL = 10_000  # numbers in a list; an ensemble has dozens of members
 
 
 def command(
@@ -77,7 +80,7 @@ def command(
         from smoothcert.training.setup import describe_training
 
         for line in describe_training(settings, o.say_noise(settings.build_noise())):
-            typer.echo(line)
+            console.say(line)
         return
     if out is None:
         raise OptionError("out of training must be a folder for the checkpoint (--out); got none")
@@ -103,23 +106,26 @@ def _train(trainings: Sequence[tuple[Settings, Path]], threads: int | None, devi
 
 def _say(settings: Settings, out: Path, config: Mapping[str, Any]) -> None:
     if "noisy_mse" in config:
-        typer.echo(f"{out}: epoch {config['epoch']}, squared error under noise {config['noisy_mse']:.5f}")
+        console.say(f"{out}: epoch {config['epoch']}, squared error under noise {config['noisy_mse']:.5f}")
         return
-    typer.echo(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
+    console.say(f"{out}: epoch {config['epoch']}, accuracy under noise {config['noisy_accuracy']:.3f}")
     if estimate := config.get("estimate"):
         told = ", ".join(f"{share:.2f} at {radius}" for radius, share in estimate.items())
         under = o.say_noise(settings.build_noise())
-        typer.echo(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
+        console.say(f"certified accuracy will be about {told} ({under}; 200 inputs, 100 draws; no certificate)")
 
 
 def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     """0-4 or 0,3,7."""
     if text is None:
         return None
-    parts = [part.split("-") for part in text.split(",")]
-    if not all(1 <= len(part) <= 2 and all(end.strip().isdigit() for end in part) for part in parts):
+    parts = [re.fullmatch(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?", part, re.ASCII) for part in text.split(",")]
+    found = [builtins.range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
+    if len(found) < len(parts) or not all(found):
         raise OptionError(f"{option} of training must be whole numbers as in 0-4 or 0,3,7; got '{text}'")
-    return tuple(number for part in parts for number in builtins.range(int(part[0]), int(part[-1]) + 1))
+    if sum(map(len, found)) > SEVERAL:
+        raise OptionError(f"{option} of training must be at most {SEVERAL} numbers; got '{text}'")
+    return tuple(number for part in found for number in part)
 
 
 def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothcert.cli.console import Json, print_grid, print_json
+from smoothcert.cli.console import Json, print_grid, print_json, say
 from smoothcert.errors import unknown
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def _list(networks: list[Network]) -> None:
         lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))
     print_grid(140, heads, lines, left=4)
     for line in dict.fromkeys(_protocol(network.measured) for network in networks if network.measured):
-        typer.echo(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
-    typer.echo("smoothcert zoo NAME tells how one was made and measured; any command takes a name as MODEL")
+        say(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
+    say("smoothcert zoo NAME tells how one was made and measured; any command takes a name as MODEL")
 
 
 def _tell(network: Network) -> None:
@@ -82,9 +82,9 @@ def _tell(network: Network) -> None:
         facts["measured by"] = "nobody yet: not measured"
     facts |= {f"sha256 of {file}": f"{digest} (verified)" for file, digest in network.sha256.items()}
     facts["lies in"] = str(network.folder)
-    typer.echo(network.name)
+    say(network.name)
     for fact, words in facts.items():
-        typer.echo(f"  {fact}: {words}")
+        say(f"  {fact}: {words}")
 
 
 def _percent(measured: CertifiedFigures, radius: str) -> str:

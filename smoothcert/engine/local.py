@@ -10,6 +10,7 @@ in a crash; new inputs are begun only when those alive cannot fill a batch.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ import torch
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import PROBE, Answer, Counts, Draw, Engine, Job, Outcome, Stream, Tensor, batch_rows
 from smoothcert.engine.batch_check import BatchChecked, FixedShape, check_batches, check_scores
-from smoothcert.errors import SmoothcertError
+from smoothcert.errors import SmoothcertError, require_room
 from smoothcert.streams import check_seed
 
 MOST_ALIVE = 1024  # jobs begun and not finished, when none of the kinds of draw fills a batch
@@ -226,6 +227,7 @@ class Local(Engine):
         shape = (batch, *segments[0].waiting.job.x.shape)
         buffer: Tensor | None = getattr(self._own, "buffer", None)
         if buffer is None or buffer.shape != shape:
+            require_room("the engine", math.prod(shape), batch=batch)
             buffer = self._own.buffer = torch.zeros(shape)
         at = 0
         for waiting, first, rows in segments:

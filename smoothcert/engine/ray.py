@@ -25,11 +25,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Engine, Job, Outcome
-from smoothcert.errors import OptionError, SmoothcertError, reason
+from smoothcert.errors import THREADS, OptionError, SmoothcertError, reason
 
 LOCAL = "local"
 PATIENCE = 5.0  # seconds in which a cluster must accept a connection
 OBJECTS = 2**28  # bytes of shared memory of a local cluster: units and reports are small
+WORKERS = 10_000  # more than any cluster starts
 MOST = 16  # inputs of a unit: enough to pack batches across inputs, few enough to lose and to balance
 TRIES = 5  # workers that may die over one input before it is taken for the cause
 PAUSE = 0.5  # seconds between two reports of a worker; longer where there are many
@@ -209,9 +210,9 @@ class Cluster:
     threads: int = 1  # of one worker
 
     def __post_init__(self) -> None:
-        check_draws(self.threads, "threads", "a worker")
+        check_draws(self.threads, "threads", "a worker", THREADS)
         if self.workers is not None:
-            check_draws(self.workers, "workers", "Ray")
+            check_draws(self.workers, "workers", "Ray", WORKERS)
         host, _, port = self.address.rpartition(":")
         if self.address != LOCAL and not (host and port.isdigit() and "/" not in host):
             raise OptionError(f"ray must be local or the HOST:PORT of a running cluster; got '{self.address}'")

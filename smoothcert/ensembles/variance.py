@@ -27,7 +27,7 @@ from smoothcert.classifiers.onnx import Onnx
 from smoothcert.contracts import Classifier, batch_rows
 from smoothcert.data import Inputs
 from smoothcert.ensembles.holdout import HoldoutInputs, load_unused, member_scores
-from smoothcert.errors import OptionError
+from smoothcert.errors import OptionError, require_count, require_room
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -78,6 +78,8 @@ def sample(members: Sequence[Classifier], holdout: HoldoutInputs, draws: int) ->
     """Ask every member about every input: once as it is, and `draws` times under noise."""
     if draws < 2:
         raise OptionError(f"draws of forecast must be at least 2; got {draws}")
+    require_count("forecast", draws=draws)
+    require_room("forecast", 2 * RIVALS * work(len(members), len(holdout.inputs), draws), draws=draws)
     classes, clean = holdout.check(members, 2, "forecast"), _clean(members, holdout)
     near, under_noise = [], []
     for position, scores in enumerate(_by_input(members, holdout, draws)):

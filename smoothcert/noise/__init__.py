@@ -15,11 +15,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from smoothcert.contracts import PROBE, Floats, Integers, Moments, Noise, Norm, Stream, Tensor, TorchGenerator
-from smoothcert.errors import DataError, OptionError
+from smoothcert.errors import DataError, OptionError, is_number
 
 CLOSE = 1e-4  # of a step: above what float32 does to k/255, far below what 16-bit images would need
 FINEST = 4095
 ROOT = math.sqrt(3.0)
+WIDEST = 1000.0  # level of noise
 
 
 @runtime_checkable
@@ -106,11 +107,18 @@ def _compared(x: Tensor, grid: int) -> tuple[Floats, Floats, Any]:
     return values, whole, ~(np.abs(values - whole) <= CLOSE) | (whole < 0) | (whole > grid)
 
 
-def half_width(whose: str, lam: float, sigma: float) -> float:
+def check_level(value: object, option: str, whose: str, least: float = math.ulp(0.0), widest: float = WIDEST) -> None:
+    """A level of noise is of the size of inputs; far beyond it nothing of them is left, and numbers overflow."""
+    if not is_number(value) or not least <= value < math.inf:
+        raise OptionError(f"{option} of {whose} must be a positive number, for inputs in [0,1]; got {value}")
+    if value > widest:
+        raise OptionError(f"{option} of {whose} must be at most {widest:g}, for inputs in [0,1]; got {value}")
+
+
+def half_width(whose: str, lam: float, sigma: float, widest: float = WIDEST) -> float:
     """λ, from whichever of λ and σ was given; 0 stands for an option that was not."""
     for option, value in (("lam", lam), ("sigma", sigma)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:
-            raise OptionError(f"{option} of {whose} must be a positive number, for inputs in [0,1]; got {value}")
+        check_level(value, option, whose, 0.0, widest)
     if lam == 0.0 and sigma == 0.0:
         raise OptionError(f"{whose} needs a value for sigma, its standard deviation, or for lam = sigma·√3; got none")
     if lam > 0.0 and sigma > 0.0 and not math.isclose(lam, sigma * ROOT, rel_tol=1e-9):

@@ -14,8 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
-from smoothcert.errors import OptionError
-from smoothcert.noise import added
+from smoothcert.noise import added, check_level
 from smoothcert.streams import words
 
 
@@ -29,8 +28,7 @@ class Gaussian(Noise):
     kind: ClassVar[str] = "Gaussian noise"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.sigma, int | float) and math.isfinite(self.sigma) and self.sigma > 0):
-            raise OptionError(f"sigma of gaussian must be a positive number, for inputs in [0,1]; got {self.sigma}")
+        check_level(self.sigma, "sigma", "gaussian")
 
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write x + σ·normal into out [rows, *x.shape]: float32 Box–Muller on 32-bit words, tail to 6.7 sd.

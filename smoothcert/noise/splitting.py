@@ -12,6 +12,7 @@ draws offsets at random, so that `predict` and tests of a radius speak of the sa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -44,7 +45,7 @@ class Splitting(Noise):
 
     def __post_init__(self) -> None:
         check_grid(self.grid, "splitting")
-        lam = half_width("splitting", self.lam, self.sigma)
+        lam = half_width("splitting", self.lam, self.sigma, math.inf)  # its own limit is lower
         if 2 * lam * self.grid > (most := LARGEST // (self.grid + 1)):
             raise OptionError(f"lam of splitting must be at most {most / (2 * self.grid):g}; got {lam:g}")
         # A standard deviation is met as nearly as the grid allows, from below as in the paper's code.

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from smoothcert.bounds import Floats
+from smoothcert.bounds import Floats, check_draws
 from smoothcert.contracts import Noise
 from smoothcert.plan import cost
 from smoothcert.plan.cost import Mean, Prospect
@@ -22,6 +22,7 @@ from smoothcert.plan.like import Rate
 from smoothcert.report.tables import count, duration
 from smoothcert.sampling import Budget, Foreseen
 
+MOST_EXACT = 10**8  # draws of a test that is computed exactly: a minute, and gigabytes
 ASSUMED_DIM = 3 * 224 * 224  # where there are no inputs yet; it moves no figure by more than rounding
 
 
@@ -70,6 +71,11 @@ class PlanRequest:
     n0: int = 100
     dim: int | None = None  # coordinates of an input, where a run says
     p: Floats | None = field(default=None, compare=False)  # of inputs like those that will come
+
+    def __post_init__(self) -> None:
+        check_draws(self.n0, "n0", "plan")
+        if self.radii:  # what a test of them draws is computed exactly, count by count
+            check_draws(self.n, "n", "a plan for known radii", MOST_EXACT)
 
     def result(
         self, notes: Sequence[str] = (), inputs: int | None = None, rate: Callable[[], Rate | None] = lambda: None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from smoothcert.bounds import Floats
+from smoothcert.bounds import Floats, Integers
 from smoothcert.contracts import ABSTAIN, Job, Noise, Source, Tensor
 from smoothcert.errors import OptionError, RunError, SmoothcertError
 from smoothcert.plan.cost import reach
@@ -83,12 +83,20 @@ def inverted(log: Run, noise: Noise, dim: int, n: int, alpha: float | None) -> t
             f"{noise.words}; got {largest:g}: sigma, like-n or like-alpha is not that of the log"
         )
     lows = [row.low if row.low is not None else noise.p_needed(row.radius, dim) for row in log.rows]
-    hits = np.arange(n // 2, n + 1)
-    bounds = betaincinv(hits, n - hits + 1, alpha)
-    nearest = np.searchsorted((bounds[1:] + bounds[:-1]) / 2, lows)
-    found = zip(log.rows, hits[nearest].tolist(), strict=True)
+    found = zip(log.rows, _nearest_hits(np.array(lows), n, alpha).tolist(), strict=True)
     taken = f"radii of {log.name} are taken for Clopper–Pearson bounds of {n} draws at alpha {alpha:g}"
     return [(0, 0) if row.predicted == ABSTAIN else (hit, n) for row, hit in found], [taken, *notes]
+
+
+def _nearest_hits(lows: Floats, n: int, alpha: float) -> Integers:
+    """The hits, from half of n draws to all, whose bound is nearest to each of these; by bisection, n may be large."""
+    first, last = np.full(len(lows), n // 2), np.full(len(lows), n)
+    while (first < last).any():
+        middle = (first + last) // 2
+        between = (betaincinv(middle, n - middle + 1, alpha) + betaincinv(middle + 1, n - middle, alpha)) / 2
+        above = between < lows
+        first, last = np.where(above, middle + 1, first), np.where(above, last, middle)
+    return first
 
 
 def _check_log(log: Run, noise: Noise, alpha: float | None) -> None:

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 from smoothcert.contracts import Stream, Tensor
-from smoothcert.errors import OptionError, require_count, unknown
-from smoothcert.noise import ScalableNoise, at_level, described
+from smoothcert.errors import OptionError, require_count, require_number, unknown
+from smoothcert.noise import ScalableNoise, at_level, check_level, described
 from smoothcert.preparation import estimate, slope
 
 SEARCHES = ("ascent", "grid", "votes")
@@ -50,14 +50,13 @@ class PerInputSigma:
         if self.search not in SEARCHES:
             raise unknown("search of per_input_sigma", str(self.search), SEARCHES)
         require_count("per_input_sigma", steps=self.steps, draws=self.draws, evaluations=self.evaluations)
-        if not (isinstance(self.step_size, int | float) and 0 < self.step_size < math.inf):
-            raise OptionError(f"step_size of per_input_sigma must be a positive number; got {self.step_size}")
+        require_number("per_input_sigma", least=math.ulp(0.0), step_size=self.step_size)
         if self.search == "votes" and self.draws < FEWEST:
             raise OptionError(f"draws of per_input_sigma must be at least {FEWEST} to count votes; got {self.draws}")
         for name in ("low", "high"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
-                raise OptionError(f"{name} of per_input_sigma must be a positive number; got {value}")
+            if value is not None:
+                check_level(value, name, "per_input_sigma")
         if self.low is not None and self.high is not None and not self.low < self.high:
             raise OptionError(f"low of per_input_sigma must be below high; got {self.low} and {self.high}")
 

@@ -42,6 +42,7 @@ class Thresholded(Procedure):
         name = type(self).__module__.rpartition(".")[2]
         grid_place(self.theta, name)
         check_draws(self.n0, "n0", name)
+        check_draws(self.n, "n", name)
         check_draws(self.n_predict, "look", name)
         check_answerable(name, min(self.n, self.n_predict), self.alpha, 2)
 

@@ -153,10 +153,11 @@ class Sequential(KnownRadii):
     spacing: int = 100
 
     follows_leader: ClassVar[bool] = True
+    highest: ClassVar[int] = 10**9  # cap
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_draws(self.cap, "cap", self.name)
+        check_draws(self.cap, "cap", self.name, self.highest)
         check_draws(self.spacing, "spacing", self.name)
         if self.spacing > 100:
             raise OptionError(f"spacing of {self.name} must be at most 100; got {self.spacing}")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ SLACK = 1e-12  # never spent, far above the rounding of the computation
 @dataclass(frozen=True)
 class Spending(Sequential):
     """Test the radii, smallest first; give up wrongly with probability at most beta."""
+
+    highest: ClassVar[int] = 10**8  # whose table takes most of a minute, and memory
 
     def boundaries(self, p0: float, alpha: float | None = None) -> Boundaries:
         return _table(p0, alpha or self.alpha, self.beta, self.spacing, self.cap)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from smoothcert import catalog
-from smoothcert.errors import OptionError, RunError, require_count, require_number, unknown
+from smoothcert.errors import LARGEST, OptionError, RunError, require_count, require_number, unknown
 
 SCHEDULES = ("step", "one_cycle")
 AUGMENTATIONS = ("none", "crop_flip")
@@ -61,13 +61,14 @@ class Settings:
             raise unknown("optimiser of training", self.optimiser, RATES)
         if self.lr is None:
             object.__setattr__(self, "lr", RATES[self.optimiser])
-        self._require("lr", "a finite number above 0", lambda lr: 0 < lr < math.inf)
-        self._require("sigma_step", "a finite number above 0", lambda step: 0 < step < math.inf)
+        for name in ("lr", "sigma_step"):
+            self._require(name, f"a finite number above 0 and at most {LARGEST:g}", lambda rate: 0 < rate <= LARGEST)
         self._require("momentum", "in (0, 1)", lambda momentum: 0 < momentum < 1)
         self._require("ema", "in [0, 1)", lambda ema: 0 <= ema < 1)
         require_number("training", weight_decay=self.weight_decay, clip=self.clip)
         require_count("training", epochs=self.epochs, batch=self.batch, sigma_draws=self.sigma_draws)
-        require_count("training", least=0, seed=self.seed, warmup=self.warmup, sigma_warmup=self.sigma_warmup)
+        require_count("training", least=0, most=2**63 - 1, seed=self.seed)
+        require_count("training", least=0, warmup=self.warmup, sigma_warmup=self.sigma_warmup)
         if self.drops is not None and not all(isinstance(drop, int) and drop >= 1 for drop in self.drops):
             raise OptionError(f"drops of training must be epochs, whole numbers of at least 1; got {list(self.drops)}")
         if self.drops is not None and self.schedule != "step":

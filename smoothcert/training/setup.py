@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from smoothcert import __version__, catalog
 from smoothcert.architectures import cost
 from smoothcert.data import Inputs, Subset
-from smoothcert.errors import DataError, OptionError, OutputError, RunError
+from smoothcert.errors import THREADS, DataError, OptionError, OutputError, RunError, require_count, require_room
 from smoothcert.files import write_whole, writing
 from smoothcert.noise import ScalableNoise
 from smoothcert.training import Settings, checkpoints
@@ -54,6 +54,9 @@ def config(settings: Settings, training: Inputs, objective: Loss, processes: int
     """All of config.json that is known before the first step."""
     options = {**_normalisation(settings.data), **settings.arch_options}
     built = catalog.build("architectures", settings.arch, options)
+    step = min(settings.batch, len(training)) * math.prod(training.shape)
+    require_room("training", objective.copies * step, copies=objective.copies)
+    require_room("training", settings.sigma_draws * step, sigma_draws=settings.sigma_draws)
     normalisation = {"mean": list(built.mean), "std": list(built.std)}
     return {
         "smoothcert": __version__,
@@ -158,9 +161,8 @@ def describe_training(settings: Settings, noise: str) -> list[str]:
 
 def use_threads(threads: int | None) -> None:
     """Torch with so many threads; None: as it is."""
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads of training must be at least 1; got {threads}")
     if threads is not None:
+        require_count("training", most=THREADS, threads=threads)
         torch.set_num_threads(threads)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,9 @@ def test_foreign_and_missing_data(certify, tmp_path):
         ({"n": "9"}, "n of fixed must be at least 10 to certify anything at alpha 0.001; got 9"),
         ({"n0": "0"}, "n0 of certify must be a positive whole number; got 0"),
         ({"batch": "0"}, "batch of the engine must be a positive whole number; got 0"),
-        ({"threads": "0"}, "threads must be a positive whole number; got 0"),
+        ({"threads": "0"}, "threads of a forward pass must be a whole number of at least 1; got 0"),
+        ({"threads": "1025"}, "threads of a forward pass must be a whole number of at most 1024; got 1025"),
+        ({"batch": str(10**11)}, "batch of the engine must fit into this machine's memory; got 100000000000, which"),
         ({"seed": "-1"}, "seed must be a whole number from 0 to 2^64"),
         ({"skip": "0"}, "skip of the data must be at least 1; got 0"),
         ({"max": "0"}, "max of the data must be -1 (all) or at least 1; got 0"),
@@ -225,3 +228,69 @@ def test_a_full_disk_keeps_what_was_stored(tiny_disk, tmp_path, capsys):
     assert run([*words, "--out", str(tmp_path / "run")]) == 0
     stored = [[(r.index, r.radius, r.answers) for r in read(p / "run").rows] for p in (tiny_disk, tmp_path)]
     assert stored[0] == stored[1]
+
+
+@pytest.mark.parametrize("words", [["--n", "0"], ["--n", "5"], ["--n", str(10**23)], ["--max", "0"], ["--max", "-2"]])
+def test_a_demo_that_cannot_end_well_does_not_begin(tmp_path, capsys, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and len(captured.err.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["report", "run"], ["history", "."], ["aces", "combine", "--certify", "run"]])
+def test_a_plot_is_not_put_beside_a_device(tmp_path, capsys, monkeypatch, words):
+    """It once wrote /dev/full.svg, and /dev/full.png."""
+    monkeypatch.chdir(tmp_path)
+    option = "--plots" if words[0] == "aces" else "--plot"
+    for place in ("/dev/full", "/dev/null"):
+        assert run([*words, option, place]) == 2
+        assert f"{option} must be a file or folder, not a device; got '{place}'" in capsys.readouterr().err
+    assert not [path for path in Path("/dev").iterdir() if path.suffix in (".svg", ".png")]
+
+
+def test_plan_refuses_what_has_no_votes_of_one_network(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small_run.write_data(tmp_path / "few.npz")
+    words = "--certify switches:steep --core switches:core --data few.npz --sigma 0.25 --n 100 --look 100 --alpha 0.05"
+    assert run(["aces", "certify", *words.split(), "--out", "aces"]) == 0
+    capsys.readouterr()
+    assert run(["plan", "--like", "aces"]) == 2
+    assert "run aces must be one of smoothcert certify or predict; got aces" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("certify linear:score --data good.npz --sigma 0.25 --batch 10000000000 --out new", "batch of the engine"),
+        (
+            "certify linear:score --data good.npz --sigma 0.25 --sigma-per-input --sigma-search votes "
+            "--draws 2000000000 --out new",
+            "draws of per_input_sigma",
+        ),
+        ("train --data good.npz --arch mlp --sigma-draws 2000000000 --out new", "sigma_draws of training"),
+        ("train --data good.npz --arch mlp --set copies=2000000000 --out new", "copies of training"),
+        ("ensemble forecast lines:a lines:b --data good.npz --sigma 0.25 --draws 2000000000", "draws of forecast"),
+        ("memory create new linear:score --shape 1000000,1000000", "shape of an input"),
+        ("export-onnx linear:score --shape 1000000,1000000 --out new.onnx", "shape of an input"),
+    ],
+)
+def test_memory_is_asked_for_before_it_is_taken(words, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", **GOOD)
+    assert run(words.split()) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "could be hashed" not in line]
+    assert len(lines) == 1 and f"{said} must fit into this machine's memory; got" in lines[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["good.npz"]
+
+
+def test_an_output_that_is_full_is_one_line(tmp_path):
+    """Standard output, too, may be on a full disk."""
+    code = "from smoothcert.cli.main import main; main()"
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-c", code, "plan", "--sigma", "0.25", "--n", "1000"]
+        answer = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path)
+    assert answer.returncode == 2, answer.stderr
+    assert answer.stderr.splitlines() == [
+        "smoothcert: output must be a place that can be read and written; got: No space left on device"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import typer
 from made_runs import log, stored
 
-from smoothcert.cli.main import app, run
+from smoothcert.cli.main import DEFECT, app, run
 
 NONSENSE = ["", "no/such", "empty", "binary", "folder", "object.json", "-1", "é\n"]
 
@@ -162,3 +163,80 @@ def test_nothing_is_coloured_when_piped(tmp_path: Path) -> None:
     code = f"from smoothcert.cli.main import run; raise SystemExit(max(run(words) for words in {lines!r}))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert b"best of its column" in answer.stdout and b"\x1b" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyError("index"), DEFECT, "a defect of smoothcert"),
+        (MemoryError(), 2, "memory of this machine must hold what was asked for"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "memory of this machine must hold"),
+        (RecursionError("maximum recursion depth exceeded"), 2, "nested too deeply"),
+        (OSError(36, "File name too long", "a\nb"), 2, "'a b' must be a place that can be read and written; got: File"),
+        (OSError(28, "No space left on device"), 2, "output must be a place that can be read and written; got: No"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates"), 2, "must be UTF-8 text; got 'a\\udcff'"),
+    ],
+)
+def test_what_nobody_foresaw_is_one_line_and_no_finding(
+    error: Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr("smoothcert.zoo.networks", fails)
+    assert run(["zoo"]) == code != 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("smoothcert: ") and said in line
+    monkeypatch.setenv("SMOOTHCERT_TRACEBACK", "1")
+    assert run(["zoo"]) == code
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+RED = "\x1b[31mred\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["zoo", RED], ["report", RED], ["report", f"{RED}.tsv"], ["report", f"{RED}.tsv", "--tables", "md"],
+     ["compare", f"{RED}.tsv", f"{RED}.tsv"], ["export", f"{RED}.tsv", "--out", f"{RED}.csv", "--to", "csv"]],
+)  # fmt: skip
+def test_a_terminal_is_given_no_orders_by_a_name(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(Path(f"{RED}.tsv"), [0.1, 0.3])
+    assert run(words) == (0 if Path(words[1]).exists() else 2)
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err and "\\u001b" in captured.out + captured.err
+
+
+def test_json_says_names_so_that_they_can_be_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(Path(f"{RED}\x9b.tsv"), [0.1, 0.3])
+    assert run(["report", f"{RED}\x9b.tsv", "--json"]) == 0
+    told = capsys.readouterr().out
+    assert "\x9b" not in told and json.loads(told)["name"] == f"{RED}\x9b.tsv"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", ""], "an argument must have a value; got ''"),
+        (["zoo", "--json", " "], "must have a value; got ' '"),
+        (["report", "a", "--html="], "--html must have a value; got ''"),
+        (["report", "a", "--names", "x\udcff"], "--names must be UTF-8 text without zero bytes; got 'x\\udcff'"),
+        (["report", "/dev/zero"], "an argument must be a file or folder, not a device; got '/dev/zero'"),
+    ],
+)
+def test_what_no_command_can_use(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in refused(words, capsys)
+
+
+def test_bytes_that_are_not_text_are_refused_as_the_shell_gives_them(tmp_path: Path) -> None:
+    code = "from smoothcert.cli.main import main; main()"
+    words = [sys.executable, "-c", code, "report", os.fsdecode(b"run\xff")]
+    answer = subprocess.run(words, capture_output=True, check=False, cwd=tmp_path)
+    assert answer.returncode == 2 and answer.stderr.decode().count("\n") == 1
+    assert b"must be UTF-8 text" in answer.stderr and b"\xff" not in answer.stderr

@@ -72,7 +72,7 @@ def test_bad_radii_are_one_line(radii: str, log: Path) -> None:
         (["--names", " "], "must be 1 names"),
         (["--plot", "c.pdf"], "must end in .svg or .png"),
         (["--html", "/dev/null"], "must be a file"),
-        (["--html", "no/such/r.html"], "must be writable"),
+        (["--html", "no/such/r.html"], "--html must be in a folder that exists"),
     ],
 )
 def test_bad_options_are_one_line_and_print_nothing(

@@ -30,7 +30,7 @@ def certify(out: str, *more: str) -> int:
     return run(["certify", "linear:score", "--data", "data.npz", *ASKED, *more, "--out", out])
 
 
-class StopError(Exception):
+class StopError(BaseException):
     """The job is gone."""
 
 

@@ -49,7 +49,7 @@ def test_train_writes_a_checkpoint_and_says_what_it_reached(smoothcert, tmp_path
     (["--set", "width=wide"], "width of digits_cnn"),
     (["--device", "abacus"], "device of training"),
     (["--optimiser", "sgdd"], "did you mean 'sgd'"),
-    (["--threads", "0"], "threads of training"),
+    (["--threads", "0"], "threads of a forward pass"),
     (["--range", "0"], "range must be two numbers"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(smoothcert, tmp_path, options, words):
@@ -173,3 +173,22 @@ def test_other_labels(smoothcert, tmp_path):
     ):
         code, _, err = smoothcert("train", "--out", tmp_path / "other", "--labels", tmp_path / file, *SHORT)
         assert code == 2 and words in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seeds", "0-99999999999"], "seeds of training must be at most 10000 numbers; got '0-99999999999'"),
+        (["--seeds", "9" * 5000], "seeds of training must be whole numbers as in 0-4 or 0,3,7"),
+        (["--seeds", "4-0"], "seeds of training must be whole numbers as in 0-4 or 0,3,7; got '4-0'"),
+        (["--seeds", "²"], "seeds of training must be whole numbers as in 0-4 or 0,3,7; got '²'"),
+        (["--lr", "1e308"], "lr of training must be a finite number above 0 and at most 1e+06; got 1e+308"),
+        (["--epochs", str(10**23)], "epochs of training must be a whole number of at most 2147483647"),
+        (["--threads", "100000"], "threads of a forward pass must be a whole number of at most 1024; got 100000"),
+    ],
+)
+def test_numbers_beyond_sense_are_one_line(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["train", *words, "--out", "m"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line and len(line) < 700 and not list(tmp_path.iterdir())
