@@ -36,7 +36,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
 MARKERS = ("o", "s", "D", "^", "v", "P")  # of radii that were asked for
 BANDS = 3  # more runs than this would hide each other's bands
-CORNERS = 1000  # of a curve, about: a step is then as wide as a point of a large screen
+CORNERS = 1000  # distinct radii that a curve has a step for; among more, steps narrower than 1/1000 of the axis merge
 STYLE: Any = {
     "svg.hashsalt": "smoothcert",  # ids of SVG elements are random without it
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
@@ -100,17 +100,17 @@ def steps(run: Run) -> tuple[list[float], list[Share]]:
 
 
 def corners(radii: Sequence[Floats]) -> Floats:
-    """0 and all of these radii, ascending; of more than CORNERS, the last in each stretch of 1/CORNERS of the axis.
+    """0 and all of these radii, ascending; of more than CORNERS, the first and last in each 1/CORNERS of the axis.
 
     Certified accuracy falls as the radius grows, and a value holds on the interval that ends at its corner. So a curve
-    with fewer corners is nowhere above the true one, and no further from it than a stretch is wide.
+    with fewer corners is nowhere above the true one, and no further left of it than such a stretch is wide.
     """
     import numpy as np
 
     found = _distinct(radii)
     if len(found) <= CORNERS:
         return found
-    return np.unique(np.append(0.0, found[_ends(found / found[-1])[1]]))
+    return found[np.logical_or(*_ends(found / found[-1]))]
 
 
 def crowded(runs: Sequence[Run]) -> bool:
