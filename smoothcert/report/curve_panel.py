@@ -10,12 +10,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from smoothcert.report import plots
 from smoothcert.report.inputs import as_data
-from smoothcert.report.metrics import Share, radius_name, same_inputs
+from smoothcert.report.metrics import Share, radius_name, same_inputs, share_at
 from smoothcert.report.tables import NORMS, percent, span, warning
 from smoothcert.runs.run import Run
 
@@ -35,32 +34,7 @@ class CurvePanel:
     start: int  # where the reading begins
     readings: str  # as JSON
     dotted: bool  # some radii were asked for in advance
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A run's certified accuracy at any radius, by bisection."""
-
-    run: Run
-    reached: list[float]  # radii of the right answers, ascending
-
-    @cached_property
-    def shares(self) -> list[Share]:
-        """What the curve can be: by the number of right answers that reach a radius."""
-        return [Share(hits, len(self.run.rows)) for hits in range(len(self.reached) + 1)]
-
-    def share(self, radius: float) -> Share:
-        """At a radius that was tried."""
-        return self.shares[len(self.reached) - bisect_left(self.reached, radius)]
-
-    def at(self, radius: float) -> Share | None:
-        """None where the run never tried so large a radius."""
-        return self.share(radius) if self.run.claim.tried(radius) else None
-
-
-def curve(run: Run) -> Curve:
-    """The curve of a run."""
-    return Curve(run, sorted(row.radius for row in run.rows if row.correct))
+    crowded: bool  # some steps are too narrow to be drawn
 
 
 def places(end: float, whole: bool, radii: Sequence[float]) -> list[float]:
@@ -72,26 +46,26 @@ def places(end: float, whole: bool, radii: Sequence[float]) -> list[float]:
     return sorted({*even, *(radius for radius in radii if radius <= end)})
 
 
-def upper(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
+def upper(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
     """Corners of the best certified accuracy at each radius: a value holds on the interval that ends at its radius."""
-    corners = sorted({0.0, *(radius for one in curves for radius in plots.steps(one.run)[0])})
-    best = [max((share.value for one in curves if (share := one.at(radius))), default=0.0) for radius in corners]
-    if curves[0].run.claim.radii is not None:
-        return corners, best
-    return [*corners, corners[-1]], [*best, 0.0]
+    wanted = runs[0].claim.radii
+    if wanted is None:
+        return plots.envelope_steps(runs)
+    shares = ([share.value for run in runs if (share := share_at(run, radius))] for radius in (0.0, *wanted))
+    return [0.0, *wanted], [max(found, default=0.0) for found in shares]
 
 
 def panel(number: int, runs: Sequence[Run], radii: Sequence[float]) -> CurvePanel:
     """The panel of certify runs of one norm."""
     figure = plots.curve_figure(runs)
-    axes, curves = figure.axes[0], [curve(run) for run in runs]
+    axes = figure.axes[0]
     if (legend := axes.get_legend()) is not None:
         legend.remove()  # the page has its own, with the values read
     axes.patch.set_gid("plot")
     claims = [run.claim for run in runs]
     envelope = len(runs) > 1 and warning(claims) is None and same_inputs(runs)
     if envelope:
-        x, y = upper(curves)
+        x, y = upper(runs)
         axes.step(x, y, where="pre", color=plots.INK, linewidth=1.4, linestyle=(0, (1.5, 1.5)), gid="envelope")
     end = float(axes.get_xlim()[1])
     wanted = [radius for claim in claims for radius in claim.radii or ()]
@@ -99,23 +73,20 @@ def panel(number: int, runs: Sequence[Run], radii: Sequence[float]) -> CurvePane
     return CurvePanel(
         norm=NORMS[runs[0].claim.norm],
         names=[run.name for run in runs],
-        picture=plots.inline_svg(figure, _words(curves, radii), f"curve-{number}"),
+        picture=plots.inline_svg(figure, _words(runs, radii), f"curve-{number}"),
         envelope=envelope,
         last=len(at) - 1,
         start=bisect_left(at, max((r for r in [*radii, *wanted] if r <= end / 2), default=0.0)),
-        readings=as_data({"end": end, "radii": at, "runs": _readings(curves, at, envelope)}),
+        readings=as_data({"end": end, "radii": at, "runs": _readings(runs, at, envelope)}),
         dotted=bool(wanted),
+        crowded=plots.crowded(runs),
     )
 
 
-def _readings(curves: Sequence[Curve], at: Sequence[float], envelope: bool) -> list[list[Any]]:
+def _readings(shown: Sequence[Run], at: Sequence[float], envelope: bool) -> list[list[Any]]:
     """For each run, and then the envelope, at each radius: height, percent, interval; None where it was not tried."""
-    cells = {share: _cell(share) for one in curves for share in one.shares}
-    tried = [one.run.claim.radii or (math.inf,) for one in curves]
-    read = [
-        [one.share(radius) if radius <= radii[-1] else None for radius in at]
-        for one, radii in zip(curves, tried, strict=True)
-    ]
+    read = [[share_at(run, radius) for radius in at] for run in shown]
+    cells = {share: _cell(share) for shares in read for share in set(shares) if share is not None}
     runs: list[list[Any]] = [[None if share is None else cells[share] for share in shares] for shares in read]
     if envelope:
         known = [[cells[share] for share in shares if share is not None] for shares in zip(*read, strict=True)]
@@ -125,14 +96,16 @@ def _readings(curves: Sequence[Curve], at: Sequence[float], envelope: bool) -> l
 
 
 def _cell(share: Share) -> list[Any]:
-    return [round(share.value, 5), percent(share), span(share.interval)]
+    return [share.hits * 10**5 // share.of / 10**5, percent(share), span(share.interval)]
 
 
-def _words(curves: Sequence[Curve], radii: Sequence[float]) -> str:
+def _words(runs: Sequence[Run], radii: Sequence[float]) -> str:
     """The curves for who cannot see them."""
     said = [
-        f"{one.run.name}: "
-        + ", ".join(f"{percent(share)} % at {radius_name(radius)}" for radius in radii if (share := one.at(radius)))
-        for one in curves
+        f"{run.name}: "
+        + ", ".join(
+            f"{percent(share)} % at {radius_name(radius)}" for radius in radii if (share := share_at(run, radius))
+        )
+        for run in runs
     ]
     return "Certified accuracy against radius. " + "; ".join(said)

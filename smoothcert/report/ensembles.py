@@ -16,6 +16,7 @@ import numpy as np
 
 from smoothcert.bounds import Floats, proven_radii
 from smoothcert.contracts import Noise
+from smoothcert.report.columns import columns
 from smoothcert.report.families import Family, difference
 from smoothcert.report.paired import Estimate, Resampled, resampled
 from smoothcert.report.schemes import tested, tested_class
@@ -26,6 +27,7 @@ Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 ENSEMBLE, STRONGEST, AVERAGE = range(3)  # of what is resampled
 WIDE, NODES = 9.0, 96  # of a sum over hits: standard deviations on either side, and most terms on a side
+AT_ONCE = 10_000  # such sums
 CLOSE = 1e-6  # a stored radius must be what its votes give
 
 
@@ -132,7 +134,7 @@ def _compare(family: Family, families: Sequence[Family], radii: Sequence[float])
 
 def _reached(run: Run) -> Floats:
     """The radius of each input, −1 where it is wrong: a right label may be certified with radius 0."""
-    return np.array([row.radius if row.correct else -1.0 for row in run.rows])
+    return np.where(columns(run).correct, columns(run).radius, -1.0)
 
 
 def _figures(reached: Floats, radii: Sequence[float]) -> Floats:
@@ -209,16 +211,23 @@ def with_draws(run: Run, times: float, radii: Sequence[float]) -> MoreDraws | No
         return None
     hits = np.array([tested(row)[0][label or 0] for row, label in zip(run.rows, classes, strict=True)])
     proven = np.maximum(proven_radii(hits, sampling.n, sampling.alpha, noise, dim), 0.0)
-    if not np.allclose(proven, [row.radius for row in run.rows], atol=CLOSE):
+    if not np.allclose(proven, columns(run).radius, atol=CLOSE):
         return None
     more = Fixed(round(times * sampling.n), sampling.alpha)
     right = np.array([label == row.label for row, label in zip(run.rows, classes, strict=True)])
     p = hits[right] / sampling.n
     return MoreDraws(
         more.n,
-        float(expected_radius(p, more, noise, dim).sum()) / len(right),
+        float(_expected_radii(p, more, noise, dim).sum()) / len(right),
         {r: float(reaching(p, more, noise.p_needed(r, dim)).sum()) / len(right) for r in radii},
     )
+
+
+def _expected_radii(p: Floats, sampling: Fixed, noise: Noise, dim: int) -> Floats:
+    """The same for many inputs: each distinct p once, so many at a time as memory allows."""
+    distinct, places = np.unique(p, return_inverse=True)
+    some = np.array_split(distinct, -(-len(distinct) // AT_ONCE) or 1)
+    return np.concatenate([expected_radius(part, sampling, noise, dim) for part in some])[places]
 
 
 def expected_radius(p: Floats, sampling: Fixed, noise: Noise, dim: int) -> Floats:

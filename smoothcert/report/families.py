@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert.catalog import describe
 from smoothcert.errors import ModelError, OptionError, RunError
+from smoothcert.report.metrics import same_rows
 from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ def difference(first: Run, other: Run) -> str | None:
             return f"{name}: {_unlike(theirs, mine)}"
     if first.spec is not None and other.spec is not None and first.spec.data_digest != other.spec.data_digest:
         return "other inputs"
+    if same_rows(first, other):
+        return None
     ours, others = ({(row.index, row.label) for row in run.rows} for run in (first, other))
-    return None if ours == others else f"other inputs, {len(ours & others)} of {len(ours)} the same"
+    return f"other inputs, {len(ours & others)} of {len(ours)} the same"
 
 
 def find(runs: Sequence[Run]) -> Found:

@@ -188,7 +188,7 @@ def _run(run: Run, radii: Sequence[float], shared: Sequence[str], runs: Sequence
         colour=_colour(run, runs),
         cards=list(cards(found)),
         bars=[(name, share.hits, 100.0 * share.value, percent(share)) for name, share in shares],
-        listing=listing(run),
+        listing=listing(run, len(runs)),
         command=run.means.command if run.means else None,
         settings=_settings(settings),
     )

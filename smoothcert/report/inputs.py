@@ -1,4 +1,4 @@
-"""Single inputs of a run: their pictures, a gallery of a few that are chosen by rule, and the list of all.
+"""Single inputs of a run: their pictures, a gallery of a few that are chosen by rule, and the list of all, or of many.
 
 A picture is shown only if the data are those that were certified: their hash is compared with the run's.
 """
@@ -19,6 +19,7 @@ from smoothcert.contracts import EVERY, Stream, input_key
 from smoothcert.data import Inputs, Subset
 from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
+from smoothcert.report.columns import RunColumns, columns
 from smoothcert.report.metrics import Share
 from smoothcert.report.tables import class_name, class_names, count, decimal, outcome, percent, radius_words
 from smoothcert.runs.run import Row, Run
@@ -38,6 +39,8 @@ ROOM = 48  # inputs in the galleries of a page, over all runs; it bounds the siz
 LEAST = 6  # of a run, however many there are
 LEADERS = 3  # classes whose votes are shown, if they have a thousandth of them
 MOST = 10_000  # inputs of a run that a page lists; the run itself holds all of them
+TOGETHER = 30_000  # of all runs of a page; it bounds the size of the page
+FEWEST = 500  # of a run, however many there are
 PAGE = 100  # shown at a time
 
 
@@ -46,15 +49,14 @@ class Album:
     """The pictures of one run."""
 
     inputs: Inputs
-    positions: dict[int, int]  # index of an input → where it lies
     spec: Spec
 
     @classmethod
     def of_input(cls, spec: Spec, inputs: Inputs, index: int) -> Album | None:
         """The album of one input, if it is a picture."""
-        if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3):
+        if len(inputs.shape) != 3 or inputs.shape[0] not in (1, 3) or index not in inputs.indices:
             return None
-        return cls(inputs, {index: inputs.indices.tolist().index(index)}, spec)
+        return cls(inputs, spec)
 
     def original(self, row: Row) -> str:
         """The input itself, as a data URI."""
@@ -76,7 +78,7 @@ class Album:
     def _values(self, row: Row) -> Array:
         import numpy as np
 
-        values: Array = self.inputs.store.take(np.array([self.positions[row.index]]))[0]
+        values: Array = self.inputs.store.take(np.flatnonzero(self.inputs.indices == row.index)[:1])[0]
         return values
 
 
@@ -95,7 +97,7 @@ def album(run: Run) -> Album | str:
         return f"the data are not at hand: {error}"
     if inputs.digest != spec.data_digest:
         return f"{spec.data.spec} is no longer what was certified: its hash differs"
-    return Album(inputs, {int(index): position for position, index in enumerate(inputs.indices)}, spec)
+    return Album(inputs, spec)
 
 
 @lru_cache(maxsize=2)
@@ -149,6 +151,7 @@ class Gallery:
 
     name: str
     items: list[Item]
+    total: int  # inputs that they were chosen from
     reason: str | None
 
 
@@ -159,7 +162,12 @@ class Listing:
     lines: list[Item]  # the first PAGE of them: what a page shows without its script
     held: int
     total: int
+    kinds: list[tuple[str, int, int]]  # outcome, how many of it are held, how many there are
     columns: str  # of all that are held, as JSON
+
+    @property
+    def sampled(self) -> bool:
+        return self.held < self.total
 
 
 def galleries(runs: Sequence[Run]) -> list[Gallery]:
@@ -168,39 +176,37 @@ def galleries(runs: Sequence[Run]) -> list[Gallery]:
     return [found for found in made if found.items]
 
 
-def chosen(rows: Sequence[Row], room: int) -> list[Row]:
+def chosen(known: RunColumns, room: int) -> list[Row]:
     """Rows that speak for all: up to a quarter wrong, a quarter abstained, the rest right; each spread over its radii.
 
     Of the wrong ones the most certain; they are what a reader looks for. The largest radius comes first.
     """
+    import numpy as np
 
-    def place(row: Row) -> tuple[float, int]:
-        return -row.radius, row.index
-
-    groups: dict[str, list[Row]] = {"wrong": [], "abstained": [], "correct": []}
-    for row in sorted(rows, key=place):
-        groups[outcome(row)].append(row)
-    few = {name: min(len(groups[name]), room // 4) for name in ("wrong", "abstained")}
-    right = evenly(groups["correct"], room - sum(few.values()))
+    order = np.lexsort((known.index, -known.radius))
+    silent, fits = known.abstained[order], (known.correct & ~known.abstained)[order]
+    few = {"wrong": min(int((~silent & ~fits).sum()), room // 4), "abstained": min(int(silent.sum()), room // 4)}
+    right: list[int] = evenly(np.flatnonzero(fits), room - sum(few.values()))
     left = room - len(right)
-    wrong = groups["wrong"][: max(few["wrong"], left - few["abstained"])]
-    return sorted([*right, *wrong, *evenly(groups["abstained"], left - len(wrong))], key=place)
+    wrong = np.flatnonzero(~silent & ~fits)[: max(few["wrong"], left - few["abstained"])].tolist()
+    places = sorted([*right, *wrong, *evenly(np.flatnonzero(silent), left - len(wrong))])
+    return [known.rows[i] for i in order[places].tolist()]
 
 
 def votes(run: Run, row: Row) -> tuple[VoteBar, ...]:
     """The classes with most votes among the draws that decided; none where the run keeps no such votes."""
-    columns = [answer.counts[0] for answer in row.answers if answer.purpose in VOTING]
-    if not columns or not _one_network(run):
+    looks = [answer.counts[0] for answer in row.answers if answer.purpose in VOTING]
+    if not looks or not _one_network(run):
         return ()
-    totals = [sum(column) for column in zip(*columns, strict=True)]
+    totals = [sum(column) for column in zip(*looks, strict=True)]
     order = sorted(range(len(totals)), key=lambda label: (-totals[label], label))[:LEADERS]
     shares = [(label, Share(totals[label], sum(totals))) for label in order if 1000 * totals[label] >= sum(totals)]
     return tuple(VoteBar(class_name(run, k), 100 * one.value, percent(one), k == row.label) for k, one in shares)
 
 
-def listing(run: Run) -> Listing:
-    """The list of a run's inputs, in the order of their indices."""
-    held = run.rows[:MOST]
+def listing(run: Run, runs: int = 1) -> Listing:
+    """The inputs of a run, one of so many runs, in the order of their indices; of too many, some evenly apart."""
+    held = evenly(run.rows, min(MOST, max(FEWEST, TOGETHER // runs)))
     take: dict[str, Callable[[Row], int | None]] = {
         "index": lambda row: row.index,
         "label": lambda row: row.label,
@@ -208,7 +214,7 @@ def listing(run: Run) -> Listing:
         "radius": lambda row: int(Decimal(decimal(row.radius)).scaleb(3)),  # thousandths, rounded down as shown
         "draws": lambda row: row.draws,
     }
-    columns = as_data(
+    data = as_data(
         {
             "names": class_names(run),
             "whole": run.claim.norm == "l0",
@@ -217,7 +223,15 @@ def listing(run: Run) -> Listing:
             "columns": {name: [one(row) for row in held] for name, one in take.items()},
         }
     )
-    return Listing([item(run, row) for row in held[:PAGE]], len(held), len(run.rows), columns)
+    shown, there = (outcomes(RunColumns(tuple(held))), outcomes(columns(run)))
+    kinds = [(kind, shown[kind], there[kind]) for kind in ("correct", "wrong", "abstained")]
+    return Listing([item(run, row) for row in held[:PAGE]], len(held), len(run.rows), kinds, data)
+
+
+def outcomes(known: RunColumns) -> dict[str, int]:
+    """How many rows are right, wrong, or say nothing."""
+    silent, right = int(known.abstained.sum()), int((known.correct & ~known.abstained).sum())
+    return {"correct": right, "wrong": len(known.rows) - right - silent, "abstained": silent}
 
 
 def as_data(value: Any) -> str:
@@ -234,8 +248,8 @@ def item(run: Run, row: Row, **more: Any) -> Item:
 def _gallery(run: Run, room: int) -> Gallery:
     found = album(run)
     reason, pictures = (found, None) if isinstance(found, str) else (None, found)
-    rows = chosen(run.rows, room)
-    top = max((row.radius for row in run.rows), default=0.0) or 1.0
+    rows = chosen(columns(run), room)
+    top = float(columns(run).radius.max(initial=0.0)) or 1.0
     if pictures is None and not any(votes(run, row) for row in rows):
         rows = []
     items = [
@@ -249,7 +263,7 @@ def _gallery(run: Run, room: int) -> Gallery:
         )
         for row in rows
     ]
-    return Gallery(run.name, items, reason)
+    return Gallery(run.name, items, len(run.rows), reason)
 
 
 def _one_network(run: Run) -> bool:
@@ -257,7 +271,7 @@ def _one_network(run: Run) -> bool:
     return run.spec is not None and procedure_name(run.spec.procedure) in ("certify", "predict")
 
 
-def evenly(items: Sequence[T], number: int) -> list[T]:
+def evenly(items: Sequence[T] | np.ndarray[Any, np.dtype[Any]], number: int) -> list[T]:
     """So many of the items, evenly apart, the first and the last among them."""
     if number >= len(items):
         return list(items)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import RunError
+from smoothcert.report.columns import columns
 from smoothcert.runs.run import Claim, Row, Run
 
 if TYPE_CHECKING:
-    from smoothcert.bounds import Floats
+    from smoothcert.bounds import Floats, Integers
 
 LEVEL = 0.95  # of every interval
 MEAN = "betting (Waudby-Smith, Ramdas 2023)"  # the interval of a mean radius
@@ -102,7 +103,7 @@ class Figures:
     def acr_interval(self) -> Interval | None:
         """None where it is not known how large a radius could have been, as of a log."""
         top = None if self.acr is None else ceiling(self.run)
-        return None if top is None else mean_interval([reached(row) for row in self.run.rows], top)
+        return None if top is None else mean_interval(columns(self.run).reached, top)
 
 
 def reached(row: Row) -> float:
@@ -112,29 +113,32 @@ def reached(row: Row) -> float:
 
 def figures(run: Run, radii: Sequence[float] | None = None) -> Figures:
     """The figures of a run, with certified accuracy at these radii (default: `default_radii`)."""
-    rows, certified = run.rows, run.kind == "certify"
-    if not rows:
+    known, certified, total = columns(run), run.kind == "certify", len(run.rows)
+    if not total:
         raise RunError(f"run {run.name} must hold at least one finished input; got none")
     if run.spec is not None and run.spec.kind == "select":
         raise RunError(f"run {run.name} must hold classes; it holds selections: see smoothcert aces combine --select")
     radii = default_radii([run]) if radii is None else radii
-    shares = {r: certified_accuracy(run, r) if run.claim.tried(r) else None for r in radii}
-    hits = sum(row.clean == row.label for row in rows)
     return Figures(
         run=run,
-        clean_accuracy=None if any(row.clean is None for row in rows) else Share(hits, len(rows)),
-        accuracy=Share(sum(row.correct for row in rows), len(rows)),
-        abstained=Share(sum(row.predicted == ABSTAIN for row in rows), len(rows)),
-        acr=math.fsum(map(reached, rows)) / len(rows) if certified else None,
-        certified_accuracy=shares if certified else {},
-        mean_draws=None if (draws := _total(row.draws for row in rows)) is None else draws / len(rows),
-        seconds=_total(row.seconds for row in rows),
+        clean_accuracy=None if known.clean is None else Share(int((known.clean == known.label).sum()), total),
+        accuracy=Share(int(known.correct.sum()), total),
+        abstained=Share(int(known.abstained.sum()), total),
+        acr=_sum(known.reached) / total if certified else None,
+        certified_accuracy={r: share_at(run, r) for r in radii} if certified else {},
+        mean_draws=None if known.draws is None else _sum(known.draws) / total,
+        seconds=None if known.seconds is None else _sum(known.seconds),
     )
+
+
+def share_at(run: Run, radius: float) -> Share | None:
+    """Certified accuracy at a radius; None where the run never tried so large a one."""
+    return certified_accuracy(run, radius) if run.claim.tried(radius) else None
 
 
 def certified_accuracy(run: Run, radius: float) -> Share:
     """Share of inputs whose predicted class is right and proven at least up to this radius."""
-    return Share(sum(row.correct and row.radius >= radius for row in run.rows), len(run.rows))
+    return Share(columns(run).hits(radius), len(run.rows))
 
 
 def robustness_index(run: Run, gamma: Callable[[float], float]) -> float:
@@ -150,16 +154,19 @@ def envelope(runs: Sequence[Run], radii: Sequence[float]) -> dict[float, Share]:
     return {r: max((certified_accuracy(run, r) for run in runs), key=lambda share: share.value) for r in radii}
 
 
-def lows(run: Run) -> tuple[float, ...] | None:
+def lows(run: Run) -> Floats | None:
     """The lower bounds on P(top class), ascending: their empirical distribution. None where they are not kept.
 
     An abstention that keeps no bound had none above 0. A test of given radii keeps the P they need, not a bound.
     """
     if run.claim.radii is not None:
         return None
-    kept = [0.0 if row.low is None and row.predicted == ABSTAIN else row.low for row in run.rows]
-    known = sorted(low for low in kept if low is not None)
-    return tuple(known) if len(known) == len(kept) and any(known) else None
+    import numpy as np
+
+    if any(row.low is None and row.predicted != ABSTAIN for row in run.rows):
+        return None
+    known = np.sort(np.fromiter((row.low or 0.0 for row in run.rows), np.float64, len(run.rows)))
+    return known if known.any() else None
 
 
 def default_radii(runs: Iterable[Run]) -> list[float]:
@@ -168,22 +175,33 @@ def default_radii(runs: Iterable[Run]) -> list[float]:
     Only the latter where no run looked for its largest radius: the others would repeat them.
     """
     runs = [run for run in runs if run.kind == "certify"]
-    largest = max((row.radius for run in runs for row in run.rows), default=0.0)
-    step = STEP if all(run.claim.norm != "l0" for run in runs) else 1.0
-    while largest > step * MOST_STEPS:
-        step *= 2.0
+    largest = max((float(columns(run).radius.max()) for run in runs if run.rows), default=0.0)
     asked = [run.claim.radii for run in runs]
     wanted = {radius for radii in asked for radius in radii or ()}
     if asked and None not in asked:
         return sorted(wanted)
-    return sorted(wanted.union(step * i for i in range(math.floor(largest / step) + 1)))
+    return sorted(wanted.union(radii_up_to(largest, STEP if all(run.claim.norm != "l0" for run in runs) else 1.0)))
+
+
+def radii_up_to(largest: float, step: float = STEP) -> list[float]:
+    """0 and every step up to the largest; in doubled steps where these would be too many."""
+    while largest > step * MOST_STEPS:
+        step *= 2.0
+    return [step * i for i in range(math.floor(largest / step) + 1)]
 
 
 def same_inputs(runs: Sequence[Run]) -> bool:
     """Whether all runs are of the same inputs: the same indices and labels, and the same values where they are told."""
-    rows = {tuple((row.index, row.label) for row in run.rows) for run in runs}
     values = {run.spec.data_digest for run in runs if run.spec is not None}
-    return len(rows) <= 1 and len(values) <= 1
+    return len(values) <= 1 and all(same_rows(runs[0], run) for run in runs[1:])
+
+
+def same_rows(one: Run, other: Run) -> bool:
+    """Whether two runs have the same indices and labels, in the same order."""
+    import numpy as np
+
+    first, second = columns(one), columns(other)
+    return np.array_equal(first.index, second.index) and np.array_equal(first.label, second.label)
 
 
 def ceiling(run: Run) -> float | None:
@@ -204,10 +222,10 @@ def ceiling(run: Run) -> float | None:
     draws = (spec.sampling or spec.procedure).cap
     low = np.array([1.0 if spec.alpha == 0.0 else best_lower_bound(draws, spec.alpha)])
     top = float(radii_between(low, 1.0 - low, spec.noise, spec.dim, exact=spec.alpha == 0.0)[0])
-    return top if 0.0 < top < math.inf and all(row.radius <= top for row in run.rows) else None
+    return top if 0.0 < top < math.inf and bool((columns(run).radius <= top).all()) else None
 
 
-def mean_interval(values: Sequence[float], top: float) -> Interval:
+def mean_interval(values: Sequence[float] | Floats, top: float) -> Interval:
     """For the mean of values in [0, top]: hedged betting (Waudby-Smith, Ramdas, JRSS B 2023), valid for every number.
 
     Under a mean m nobody gets rich by betting on values above it, or below it: an m is left out if one of the two bets,
@@ -270,6 +288,6 @@ def as_json(figure: Figures) -> dict[str, Any]:
     }
 
 
-def _total(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if any(value is None for value in known) else math.fsum(v for v in known if v is not None)
+def _sum(values: Floats | Integers) -> float:
+    """Rounded once, whatever the order."""
+    return math.fsum(values.tolist())

@@ -1,5 +1,8 @@
 """Certified-accuracy curves, drawn exactly: a step at every certified radius, none in between.
 
+Where radii lie closer than a screen can show, some steps are left out, so that a drawn curve is nowhere above the true
+one; what is printed in figures always comes from all rows.
+
 Figures are made by matplotlib's objects, without pyplot and its global state; the same runs give the same bytes.
 Colours are those of Okabe and Ito, told apart by colour-blind readers; when they run out, dashes begin.
 """
@@ -7,6 +10,7 @@ Colours are those of Okabe and Ito, told apart by colour-blind readers; when the
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +19,7 @@ from xml.sax.saxutils import quoteattr
 
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
+from smoothcert.report.columns import columns
 from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
 from smoothcert.report.tables import NORMS
 from smoothcert.runs.run import Run
@@ -23,11 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from smoothcert.bounds import Floats
+    from smoothcert.report.columns import Marks
+
 INK = "#2e3440"  # axes and words; a page turns it into its own colour
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
 MARKERS = ("o", "s", "D", "^", "v", "P")  # of radii that were asked for
 BANDS = 3  # more runs than this would hide each other's bands
+CORNERS = 1000  # distinct radii that a curve has a step for; among more, steps narrower than 1/1000 of the axis merge
 STYLE: Any = {
     "svg.hashsalt": "smoothcert",  # ids of SVG elements are random without it
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
@@ -46,8 +55,9 @@ def curve_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) ->
     if not runs:
         raise RunError("a curve must be drawn from at least one certify run; got predict runs only")
     norms = " or ".join(sorted({NORMS[run.claim.norm] for run in runs}))
-    reached = [row.radius for run in runs for row in run.rows if row.correct]
-    top = max([*reached, *(radius for run in runs for radius in run.claim.radii or ())], default=0.0) or 1.0
+    reached = [columns(run).right_radii[-1:].tolist() for run in runs]
+    top = max((radius for run, own in zip(runs, reached, strict=True) for radius in (*own, *(run.claim.radii or ()))),
+              default=0.0) or 1.0  # fmt: skip
     figure, axes = canvas(size, f"{norms} radius (inputs in [0, 1])", "certified accuracy")
     for i, run in enumerate(runs):
         _curve(axes, run, i, band=len(runs) <= BANDS, end=top * 1.04)
@@ -60,11 +70,11 @@ def curve_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) ->
 
 def low_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 3.0)) -> Figure:
     """Share of inputs whose bound on P(top class) is at most p, for every run that keeps its bounds."""
-    kept = [(i, run, bounds) for i, run in enumerate(runs) if (bounds := lows(run))]
+    kept = [(i, run, bounds) for i, run in enumerate(runs) if (bounds := lows(run)) is not None]
     figure, axes = canvas(size, "lower bound p on the probability of the top class", "share of inputs ≤ p")
     for i, run, bounds in kept:
-        x, y = [0.0, *bounds, 1.0], [0.0, *((k + 1) / len(bounds) for k in range(len(bounds))), 1.0]
-        axes.step(x, y, where="post", label=_label(run), **_line(i))
+        x, y = _distribution(bounds)
+        axes.step([0.0, *x, 1.0], [0.0, *y, 1.0], where="post", label=_label(run), **_line(i))
     axes.axvline(0.5, color=INK, alpha=0.45, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(0.0, 1.0)
@@ -83,12 +93,56 @@ def steps(run: Run) -> tuple[list[float], list[Share]]:
     if wanted is not None:
         shares = [certified_accuracy(run, radius) for radius in wanted]
         return [0.0, *wanted], [shares[0], *shares]
-    radii = sorted(row.radius for row in run.rows if row.correct)
-    n, x, y = len(run.rows), [0.0], [Share(len(radii), len(run.rows))]
-    for i, radius in enumerate(radii):
-        x.append(radius)
-        y.append(Share(len(radii) - i, n))
-    return [*x, x[-1]], [*y, Share(0, n)]
+    known, n = columns(run), len(run.rows)
+    x = corners([known.right_radii])
+    shares = [Share(hits, n) for hits in known.hits(x).tolist()]
+    return [*x.tolist(), float(x[-1])], [*shares, Share(0, n)]
+
+
+def corners(radii: Sequence[Floats]) -> Floats:
+    """0 and all of these radii, ascending; of more than CORNERS, the first and last in each 1/CORNERS of the axis.
+
+    Certified accuracy falls as the radius grows, and a value holds on the interval that ends at its corner. So a curve
+    with fewer corners is nowhere above the true one, and no further left of it than such a stretch is wide.
+    """
+    import numpy as np
+
+    found = _distinct(radii)
+    if len(found) <= CORNERS:
+        return found
+    return found[np.logical_or(*_ends(found / found[-1]))]
+
+
+def crowded(runs: Sequence[Run]) -> bool:
+    """Whether steps are left out of the curve of any of these runs."""
+    return any(run.claim.radii is None and len(_distinct([columns(run).right_radii])) > CORNERS for run in runs)
+
+
+def _distinct(radii: Sequence[Floats]) -> Floats:
+    """0 and all of these radii, ascending."""
+    import numpy as np
+
+    return np.unique(np.concatenate([[0.0], *radii]))
+
+
+def _distribution(values: Floats) -> tuple[list[float], list[float]]:
+    """Values in [0, 1], and the share of all that is not above each: where some are left out, nowhere below it."""
+    import numpy as np
+
+    x = np.unique(values)
+    y = np.searchsorted(values, x, side="right") / len(values)
+    if len(x) > CORNERS:
+        first, last = _ends(x)
+        x, y = x[first], y[last]
+    return x.tolist(), y.tolist()
+
+
+def _ends(shares: Floats) -> tuple[Marks, Marks]:
+    """Of ascending numbers in [0, 1], which are the first, and which the last, of their stretch of 1/CORNERS."""
+    import numpy as np
+
+    turns = np.diff(np.floor(shares * CORNERS)) > 0
+    return np.append(True, turns), np.append(turns, True)
 
 
 def draw_steps(axes: Axes, run: Run, label: str, colour: str, width: float, **style: Any) -> None:
@@ -102,10 +156,8 @@ def envelope_steps(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
     """The best certified accuracy at every radius that some run reaches, and nothing beyond."""
     import numpy as np
 
-    reached = [np.sort([row.radius for row in run.rows if row.correct]) for run in runs]
-    x = np.unique(np.concatenate([[0.0], *reached]))
-    sizes = [len(run.rows) for run in runs]
-    y = np.max([(len(r) - np.searchsorted(r, x)) / n for r, n in zip(reached, sizes, strict=True)], axis=0)
+    x = corners([columns(run).right_radii for run in runs])
+    y = np.max([columns(run).hits(x) / len(run.rows) for run in runs], axis=0)
     return [*x.tolist(), float(x[-1])], [*y.tolist(), 0.0]
 
 
@@ -194,16 +246,26 @@ def _curve(axes: Axes, run: Run, number: int, band: bool, end: float) -> None:
         shape = MARKERS[number % len(MARKERS)]
         axes.plot(wanted, y[1:], shape, markersize=7, fillstyle="none", color=_line(number)["color"], clip_on=False)
     if band:
-        around = {share: share.interval for share in set(shares)}
-        beyond = [] if wanted is not None else [end]
-        low, high = ([around[share][side] for share in [*shares, *shares[-1:] * len(beyond)]] for side in (0, 1))
-        axes.fill_between([*x, *beyond], low, high, step="pre", alpha=0.14, linewidth=0, color=_line(number)["color"])
+        _band(axes, run, x, shares, _line(number)["color"], end)
         if number == 0:
             axes.annotate(
                 f"band: exact {LEVEL:.0%} interval, radius by radius".replace("%", " %"),
                 xy=(1.0, 1.0), xycoords="axes fraction", xytext=(0, 4), textcoords="offset points",
                 ha="right", va="bottom", fontsize=8, alpha=0.75, color=INK,
             )  # fmt: skip
+
+
+def _band(axes: Axes, run: Run, x: Sequence[float], shares: Sequence[Share], colour: str, end: float) -> None:
+    """The exact interval at every radius; where steps are left out, as wide as the widest of what was there."""
+    highest = list(shares)
+    if run.claim.radii is None:
+        known, n = columns(run), len(run.rows)
+        beyond = (known.hits(math.nextafter(left, math.inf)) for left in x[:-2])
+        highest = [shares[0], *(Share(hits, n) for hits in beyond), shares[-1], shares[-1]]
+        x, shares = [*x, end], [*shares, shares[-1]]
+    around = {share: share.interval for share in {*shares, *highest}}
+    low, high = [around[share].low for share in shares], [around[share].high for share in highest]
+    axes.fill_between(x, low, high, step="pre", alpha=0.14, linewidth=0, color=colour)
 
 
 def _line(number: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from made_runs import log_of
 
-from smoothcert.report.curve_panel import MOST, curve, panel, places, upper
+from smoothcert.report.curve_panel import MOST, panel, places, upper
 from smoothcert.report.metrics import certified_accuracy, default_radii, envelope
 from smoothcert.report.tables import percent
 from smoothcert.runs.run import Row, Run
@@ -33,11 +33,6 @@ def readings(made: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_curve_is_certified_accuracy_at_any_radius() -> None:
-    for radius in [0.0, 0.1234, *(row.radius for row in ONE.rows), 2.0]:
-        assert curve(ONE).at(radius) == certified_accuracy(ONE, radius)
-
-
 def test_readings_are_the_figures_of_the_tables() -> None:
     radii = default_radii([ONE, OTHER])
     made = panel(0, [ONE, OTHER], radii)
@@ -52,7 +47,7 @@ def test_readings_are_the_figures_of_the_tables() -> None:
 
 
 def test_the_envelope_is_the_best_run_at_every_radius() -> None:
-    x, y = upper([curve(ONE), curve(OTHER)])
+    x, y = upper([ONE, OTHER])
     for radius in np.linspace(0.0, 1.0, 101).tolist():
         drawn = next((value for corner, value in zip(x, y, strict=True) if corner >= radius), 0.0)
         assert drawn == max(certified_accuracy(run, radius).value for run in (ONE, OTHER))

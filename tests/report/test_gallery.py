@@ -15,6 +15,7 @@ from made_runs import log_of, run_of
 from smoothcert.contracts import Answer, Stream, input_key
 from smoothcert.data import load
 from smoothcert.noise.gaussian import Gaussian
+from smoothcert.report.columns import RunColumns
 from smoothcert.report.inputs import SIDE, album, chosen, galleries, uri, votes
 from smoothcert.report.tables import outcome
 from smoothcert.runs.run import Row, Run
@@ -51,11 +52,11 @@ def count(found: list[Row]) -> tuple[int, int, int]:
 def test_a_quarter_wrong_a_quarter_abstained_and_no_room_wasted(
     there: tuple[int, int, int], taken: tuple[int, int, int]
 ) -> None:
-    assert count(chosen(rows(*there), 40)) == taken
+    assert count(chosen(RunColumns(tuple(rows(*there))), 40)) == taken
 
 
 def test_the_right_ones_span_all_radii_and_the_wrong_ones_are_the_surest() -> None:
-    found = chosen(rows(200, 50, 50), 40)
+    found = chosen(RunColumns(tuple(rows(200, 50, 50))), 40)
     right = [row.radius for row in found if row.correct]
     assert (max(right), min(right)) == (0.1 + 199 / 1000, 0.1)
     assert max(np.diff(sorted(right))) < 0.02

@@ -20,8 +20,8 @@ OTHER = log_of((Row(0, 1, 1, 0.7, low=0.8), Row(1, 1, -1, 0.0, low=0.4)), "$x^{ 
 
 def test_steps_are_the_curve_at_every_radius() -> None:
     x, y = plots.steps(RECORD)
-    assert x == [0.0, 0.2, 0.5, 0.5, 0.5]
-    assert [share.hits for share in y] == [3, 3, 2, 1, 0]
+    assert x == [0.0, 0.2, 0.5, 0.5]
+    assert [share.hits for share in y] == [3, 3, 2, 0]
     for radius in (0.0, 0.1, 0.2, 0.2000001, 0.5, 0.5000001):
         # Between its corners the line holds the value of the next corner ("pre").
         drawn = next((share for corner, share in zip(x, y, strict=True) if corner >= radius), y[-1])
@@ -32,8 +32,8 @@ def test_the_line_is_drawn_with_these_steps() -> None:
     (axes,) = plots.curve_figure([RECORD]).axes
     (line,) = axes.get_lines()
     assert line.get_drawstyle() == "steps-pre"
-    assert list(line.get_xdata()) == [0.0, 0.2, 0.5, 0.5, 0.5]
-    assert list(line.get_ydata()) == [0.6, 0.6, 0.4, 0.2, 0.0]
+    assert list(line.get_xdata()) == [0.0, 0.2, 0.5, 0.5]
+    assert list(line.get_ydata()) == [0.6, 0.6, 0.4, 0.0]
     assert axes.get_xlabel() == "ℓ₂ radius (inputs in [0, 1])"
     assert axes.get_ylim() == (0.0, 1.0)
 

@@ -12,7 +12,7 @@ import small_run
 from smoothcert.cli.main import run
 from smoothcert.report import render
 from smoothcert.report.metrics import certified_accuracy
-from smoothcert.report.sections.route import routed, section, table
+from smoothcert.report.sections.route import binding_figure, routed, section, table
 from smoothcert.report.tables import percent
 from smoothcert.runs.recompute import composition
 from smoothcert.runs.store import read
@@ -71,6 +71,15 @@ def test_branches_taken_are_those_of_show(place):
     assert html.count("<svg") == 2
     dots = re.findall(r'<use [^>]*href="#route-1-figure-2-', html)
     assert len(dots) >= sum(branch.taken for branch in taken(place / "route").branches)
+
+
+def test_of_many_dots_some_are_drawn_and_it_is_said(place, monkeypatch):
+    monkeypatch.setattr("smoothcert.report.sections.route.MOST_DOTS", 7)
+    found = composition(read(place / "route"), "route")
+    lines = binding_figure(found).axes[0].get_lines()[1:]  # the first is the diagonal
+    assert sum(len(line.get_xdata()) for line in lines) == 7
+    sent = sum(branch.taken for branch in routed(found).branches)
+    assert f"(7 of {sent}, evenly apart)" in shown(place, "route")
 
 
 def test_branches_alone_and_their_envelope_stand_beside_the_route(place):

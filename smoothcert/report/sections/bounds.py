@@ -20,7 +20,7 @@ CAPTION = (
 
 def section(runs: Sequence[Run], radii: Sequence[float]) -> Section | None:
     """None where no run keeps its bounds."""
-    if not any(map(lows, runs)):
+    if all(lows(run) is None for run in runs):
         return None
     figure = Figure(partial(low_figure, runs), ALT, CAPTION)
     return Section("bounds", "How sure the smoothed classifier is", figures=(figure,), brief=())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -264,9 +265,12 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 def shares(spread: Spread, low: int, high: int) -> tuple[Floats, Floats]:
     """The share of inputs in each bin, and of all draws."""
-    where = [bin_of(max(1, draws)) - low for draws in spread.draws]
-    inputs = np.bincount(where, minlength=high - low) / len(where)
-    return inputs, np.bincount(where, weights=spread.draws, minlength=high - low) / max(1, spread.total)
+    numbers = Counter(spread.draws)  # schemes stop at few of them
+    where = [bin_of(max(1, draws)) - low for draws in numbers]
+    counts = np.array(list(numbers.values()), dtype=np.float64)
+    inputs = np.bincount(where, weights=counts, minlength=high - low) / len(spread.draws)
+    drawn = np.array(list(numbers), dtype=np.float64) * counts
+    return inputs, np.bincount(where, weights=drawn, minlength=high - low) / max(1, spread.total)
 
 
 def operating(scheme: Scheme, test: RadiusTest) -> Drawing:

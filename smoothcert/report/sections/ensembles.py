@@ -14,9 +14,10 @@ import numpy as np
 
 from smoothcert.bounds import Floats
 from smoothcert.report import plots
+from smoothcert.report.columns import columns
 from smoothcert.report.ensembles import Comparison, EnsembleGain, RunFigures, compare
 from smoothcert.report.families import Found, difference, find
-from smoothcert.report.metrics import LEVEL, radius_name, reached
+from smoothcert.report.metrics import LEVEL, radius_name
 from smoothcert.report.paired import RESAMPLES, SEED, Estimate
 from smoothcert.report.section import Figure, Section, Table, table_of
 from smoothcert.report.tables import NORMS, UNKNOWN, count, rounded
@@ -179,7 +180,7 @@ def curve_figure(found: Comparison) -> Drawing:
     family = found.family
     norm = NORMS[family.ensemble.claim.norm]
     figure, axes = plots.canvas(SIZE, f"{norm} radius (inputs in [0, 1])", "certified accuracy")
-    corners = np.unique(np.concatenate([_corners(run) for run in (family.ensemble, *family.members)]))
+    corners = plots.corners([_corners(run) for run in (family.ensemble, *family.members)])
     top = float(corners[-1]) or 1.0
     for i, member in enumerate(family.members):
         x, shares = plots.steps(member)
@@ -220,7 +221,7 @@ def size_figure(group: Sequence[Comparison]) -> Drawing:
     """ACR of members, and of ensembles by their size; those that do not always ask all members are hollow."""
     figure, axes = plots.canvas((6.4, 3.6), "members", "ACR")
     single = {id(run): run for found in group for run in found.family.members}
-    each = [sum(map(reached, run.rows)) / len(run.rows) for run in single.values()]
+    each = [float(columns(run).reached.mean()) for run in single.values()]
     means = {1: statistics.fmean(each)}
     whole = [found for found in group if found.family.whole is not False]
     for size in sorted({found.family.size for found in whole}):
@@ -250,13 +251,12 @@ def _step(axes: Axes, x: Floats, y: Floats, found: Comparison, colour: str, labe
 
 def _corners(run: Run) -> Floats:
     """Where the curve of a run has its steps."""
-    return np.array([0.0, *(run.claim.radii or ()), *(row.radius for row in run.rows if row.correct)])
+    return np.append(columns(run).right_radii, run.claim.radii or ())
 
 
 def _curve(run: Run, radii: Floats) -> Floats:
     """Certified accuracy at each of these radii."""
-    sizes = np.sort([row.radius for row in run.rows if row.correct])
-    return (len(sizes) - np.searchsorted(sizes, radii, side="left")) / len(run.rows)
+    return columns(run).hits(radii) / len(run.rows)
 
 
 def _json(found: Comparison) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN
 from smoothcert.report import plots
+from smoothcert.report.columns import columns
 from smoothcert.report.inputs import album
 from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name, same_inputs
 from smoothcert.report.paired import Estimate, resampled
@@ -58,12 +59,12 @@ class OwnLevels:
     run: Run
     fixed: tuple[Run, ...]  # by rising level
 
-    @property
+    @cached_property
     def alone(self) -> Run:
         """As smoothing alone left it."""
         return replace(self.run, rows=tuple(row.smoothed for row in self.run.rows))
 
-    @property
+    @cached_property
     def levels(self) -> list[float]:
         return sorted(row.sigma for row in self.run.rows if row.sigma is not None)
 
@@ -72,7 +73,7 @@ class OwnLevels:
         """The level that the search began at."""
         return level(self.run) if self.levels else None
 
-    @property
+    @cached_property
     def settled(self) -> list[tuple[Row, BeforeMemory]]:
         """Rows that a memory answered for, with what smoothing alone had said."""
         return [(row, row.settled) for row in self.run.rows if row.settled is not None]
@@ -149,8 +150,9 @@ def gains(found: OwnLevels, radii: Sequence[float]) -> list[GainOverFixed]:
 
 def _values(run: Run, radii: Sequence[float]) -> Floats:
     """Of each input: its radius if right, and whether right at each radius [inputs, 1 + radii]."""
-    rows = [[row.radius * row.correct, *(row.correct and row.radius >= r for r in radii)] for row in run.rows]
-    return np.array(rows, dtype=np.float64)
+    known = columns(run)
+    shares = (known.correct & (known.radius >= radius) for radius in radii)
+    return np.stack([known.reached, *shares], axis=1).astype(np.float64)
 
 
 def words(found: OwnLevels) -> list[str]:
@@ -284,7 +286,7 @@ def curve_figure(found: OwnLevels) -> Drawing:
     """Certified accuracy against radius: fixed levels, the best of them, own levels without and with the memory."""
     figure, axes = plots.canvas(SIZE, f"{NORMS[found.run.claim.norm]} radius (inputs in [0, 1])", "certified accuracy")
     runs = [found.run, found.alone, *found.fixed]
-    top = max((row.radius for run in runs for row in run.rows if row.correct), default=0.0) or 1.0
+    top = max(float(columns(run).right_radii.max(initial=0.0)) for run in runs) or 1.0
     for number, run in enumerate(found.fixed, start=1):
         plots.draw_steps(axes, run, f"fixed σ = {level(run):g}", plots.PALETTE[number % len(plots.PALETTE)], 1.3)
     if len(found.fixed) > 1:

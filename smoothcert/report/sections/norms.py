@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
+
+from smoothcert.bounds import Floats
 from smoothcert.contracts import Norm
 from smoothcert.norms import ORDERS, converted
-from smoothcert.report.metrics import certified_accuracy, default_radii, radius_name
+from smoothcert.report.columns import columns
+from smoothcert.report.metrics import Share, radii_up_to, radius_name
 from smoothcert.report.section import Section, Table, table_of
-from smoothcert.report.tables import NORMS, UNKNOWN, decimal, percent
+from smoothcert.report.tables import NORMS, decimal, percent
 from smoothcert.runs.exchange import rounded_down
-from smoothcert.runs.run import Run
+from smoothcert.runs.run import Claim, Run
 
 PLACE = 10
 STEPS = (1, 2, 4, 8, 16)  # of 1/255: how l∞ radii are told in the field
@@ -48,13 +52,32 @@ def _proves(run: Run) -> bool:
     return proven and run.spec is not None
 
 
-def in_norm(run: Run, wanted: Norm) -> Run:
-    """The run with its radii in another norm, each rounded down."""
-    held, dim = run.asked.norm, run.asked.dim
-    rows = tuple(replace(row, radius=converted(row.radius, held, wanted, dim)) for row in run.rows)
-    asked = run.claim.radii
+@dataclass(frozen=True, eq=False)
+class InNorm:
+    """A run with its radii in another norm, each rounded down."""
+
+    run: Run
+    claim: Claim
+    radius: Floats  # of each row
+
+    def share(self, radius: float) -> Share | None:
+        """Certified accuracy in this norm; None where so large a radius was not tried."""
+        right = columns(self.run).correct & (self.radius >= radius)
+        return Share(int(right.sum()), len(right)) if self.claim.tried(radius) else None
+
+    @property
+    def acr(self) -> float:
+        right = columns(self.run).correct
+        return math.fsum(self.radius[right].tolist()) / len(right)
+
+
+def in_norm(run: Run, wanted: Norm) -> InNorm:
+    """The run's radii in another norm; each distinct one is converted once."""
+    held, dim, asked = run.asked.norm, run.asked.dim, run.claim.radii
+    distinct, places = np.unique(columns(run).radius, return_inverse=True)
+    moved = np.array([converted(radius, held, wanted, dim) for radius in distinct.tolist()])
     radii = None if asked is None else tuple(converted(radius, held, wanted, dim) for radius in asked)
-    return replace(run, rows=rows, claim=replace(run.claim, norm=wanted, radii=radii))
+    return InNorm(run, replace(run.claim, norm=wanted, radii=radii), moved[places])
 
 
 def _table(wanted: Norm, runs: Sequence[Run]) -> Table:
@@ -62,14 +85,14 @@ def _table(wanted: Norm, runs: Sequence[Run]) -> Table:
     moved = [in_norm(run, wanted) for run in runs]
     radii = _radii(wanted, moved)
     heads = ["from", "coordinates", *(_named(wanted, radius) for radius in radii), "ACR"]
-    return table_of("run", heads, [_row(before, after, radii) for before, after in zip(runs, moved, strict=True)])
+    return table_of("run", heads, [_row(one, radii) for one in moved])
 
 
-def _radii(wanted: Norm, runs: Sequence[Run]) -> list[float]:
+def _radii(wanted: Norm, runs: Sequence[InNorm]) -> list[float]:
     """Radii to tell of: 1/255, 2/255, … in l∞, quarters elsewhere, as far as any run reaches."""
-    largest = max((row.radius for run in runs for row in run.rows), default=0.0)
+    largest = max(float(run.radius.max(initial=0.0)) for run in runs)
     if wanted != "linf":
-        return default_radii([replace(run, claim=replace(run.claim, radii=None)) for run in runs])
+        return radii_up_to(largest)
     return [steps / 255 for steps in STEPS if steps == 1 or steps / 255 <= largest]
 
 
@@ -77,9 +100,8 @@ def _named(wanted: Norm, radius: float) -> str:
     return f"{round(radius * 255)}/255" if wanted == "linf" else radius_name(radius)
 
 
-def _row(before: Run, after: Run, radii: Sequence[float]) -> tuple[str, list[str]]:
+def _row(one: InNorm, radii: Sequence[float]) -> tuple[str, list[str]]:
     """Name, and the cells of one run; what it never tried stays open."""
-    shares = [percent(certified_accuracy(after, r)) if after.claim.tried(r) else UNKNOWN for r in radii]
-    acr = math.fsum(row.radius for row in after.rows if row.correct) / len(after.rows)
-    told = rounded_down(acr, ACR_DIGITS) if after.claim.norm == "linf" else decimal(acr)
-    return before.name, [NORMS[cast(Norm, before.claim.norm)], f"{before.asked.dim:,}", *shares, told]
+    shares = [percent(one.share(radius)) for radius in radii]
+    told = rounded_down(one.acr, ACR_DIGITS) if one.claim.norm == "linf" else decimal(one.acr)
+    return one.run.name, [NORMS[cast(Norm, one.run.claim.norm)], f"{one.run.asked.dim:,}", *shares, told]

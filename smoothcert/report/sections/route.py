@@ -17,6 +17,7 @@ from smoothcert.errors import SmoothcertError
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.route import RouteProcedure
 from smoothcert.report import plots
+from smoothcert.report.inputs import evenly
 from smoothcert.report.metrics import Share, envelope, figures, radius_name, same_inputs
 from smoothcert.report.section import Figure, Section, Table, table_of
 from smoothcert.report.tables import NORMS, decimal, percent
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PLACE = 40
 SIZE = (4.8, 4.2)  # two stand side by side
+MOST_DOTS = 2000  # inputs in the picture of radii
 HEADS = ("taken %", "right %", "abstained %", "ACR share", "selector binds", "branch binds")
 ENVELOPE = "upper envelope of the branches alone"
 LEAD = (
@@ -133,8 +135,8 @@ def _part(run: Run, runs: Sequence[Run], radii: Sequence[float]) -> Section:
     shown.append(Figure(
         partial(binding_figure, replayed),
         "Radius of the selection against radius of the selected branch, one dot an input.",
-        "One dot an input that was sent somewhere: above the line the selector’s radius is the smaller and binds, "
-        "below it the branch’s.",
+        f"One dot an input that was sent somewhere{_left_out(replayed)}: above the line the selector’s radius is the "
+        "smaller and binds, below it the branch’s.",
     ))  # fmt: skip
     taken = table(routed(replayed))
     return Section("", run.name, (taken, side_by_side), tuple(shown), tuple(_against(run, alone, radii)))
@@ -239,10 +241,21 @@ def curve_figure(route: Run, branches: Sequence[Run], others: Sequence[Run]) -> 
     return figure
 
 
+def _sent(run: Replayed) -> list[tuple[Certificate, ...]]:
+    """The parts of each input that was sent somewhere: of the selection, and of the branch."""
+    return [found.parts for _, found in run.rows if len(found.parts) == 2]
+
+
+def _left_out(run: Replayed) -> str:
+    """Of many dots some are drawn, evenly apart in the order of inputs."""
+    there = len(_sent(run))
+    return f" ({MOST_DOTS:,} of {there:,}, evenly apart)" if there > MOST_DOTS else ""
+
+
 def binding_figure(run: Replayed) -> Drawing:
     """The selector's radius against that of the branch, one dot an input: the smaller is the route's."""
     figure, axes = plots.canvas(SIZE, "radius of the selection", "radius of the selected branch")
-    sure = [found.parts for _, found in run.rows if len(found.parts) == 2]
+    sure = evenly(_sent(run), MOST_DOTS)
     top = max((part.radius for parts in sure for part in parts), default=0.0) * 1.04 or 1.0
     axes.plot([0.0, top], [0.0, top], color=plots.INK, alpha=0.6, linewidth=1.0, linestyle=(0, (4, 3)))
     for number, name in enumerate(names_of(run)):
