@@ -140,17 +140,23 @@ def _is_ensemble(run: Run) -> bool:
     return run.spec is not None and composite.kind_of(Path(run.spec.model)) == "ensemble"
 
 
-def _description(run: Run) -> Composite | None:
-    """What the ensemble's folder says, if it is still the one that was certified."""
+def composite_of(run: Run) -> Composite | None:
+    """What the folder of a run's model says of its parts, if it is still the one that was certified."""
     from smoothcert.classifiers import composite
 
-    if not _is_ensemble(run):
+    if run.spec is None:
         return None
     try:
-        description = composite.read(Path(run.asked.model))
-    except ModelError:
+        description = composite.read(Path(run.spec.model))
+        return description if description.digest.hex == run.spec.model_digest else None
+    except (ModelError, OSError, ValueError):  # OSError, ValueError: a name that no file can have
         return None
-    return description if description.digest.hex == run.asked.model_digest else None
+
+
+def _description(run: Run) -> Composite | None:
+    """The same of an ensemble alone."""
+    found = composite_of(run)
+    return found if found is not None and found.kind == "ensemble" else None
 
 
 def _is_there(run: Run) -> bool:
