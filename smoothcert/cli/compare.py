@@ -112,7 +112,7 @@ def history(
     _check_layout(as_json, tables)
     chosen = None if radii is None else parse_radii(radii)
 
-    from smoothcert.report import history, plots
+    from smoothcert.report import history, plots, render
 
     lines, notes = history.history(folder, chosen)
     for note in notes:
@@ -122,9 +122,9 @@ def history(
     if as_json:
         print_json([history.as_json(line) for line in lines])
         return
-    comment = "% " if tables == "latex" else ""
+    layout = tables or "text"
     for number, line in enumerate(lines):
-        typer.echo(f"{'' if number == 0 else chr(10)}{comment}{line.words}" + ("\n" if tables == "md" else ""))
-        print_table(history.table(line), tables or "text")
+        typer.echo(f"{chr(10) * (number > 0)}{render.remark(line.words, layout)}{chr(10) * (layout == 'md')}")
+        print_table(history.table(line), layout)
     for note in history.chosen(lines):
-        typer.echo(f"\n{comment}{note}")
+        typer.echo(f"\n{render.remark(note, layout)}")
