@@ -161,9 +161,11 @@ def _settings(run: Run) -> dict[str, Mapping[str, Any]]:
     spec, found = run.asked, composite_of(run)
     parts = {name: describe(part) for name in PARTS if (part := getattr(spec, name)) is not None}
     put = {} if found is None else {"vote": found.vote or {}, "cascade": found.cascade or {}}
+    # Where every case of the noise is counted, nothing is drawn.
+    seed = {"seed": spec.seed} if spec.alpha > 0.0 else {}
     memory = NONE if run.memory is None else run.memory.identity[:8]
     return {
-        "": {"seed": spec.seed, "memory": memory, **{key: getattr(spec.data, key) for key in SUBSET}},
+        "": {**seed, "memory": memory, **{key: getattr(spec.data, key) for key in SUBSET}},
         **{name: parts.get(name, {}) for name in PARTS},
         **put,
     }
@@ -172,8 +174,8 @@ def _settings(run: Run) -> dict[str, Mapping[str, Any]]:
 def _unlike(settings: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, tuple[str, ...]]:
     """What differs, with its values. Of parts of different names, only the options that all of them have."""
     found: dict[str, tuple[str, ...]] = {}
-    for part in dict.fromkeys(part for one in settings for part in one):
-        options = [one.get(part, {}) for one in settings]
+    for part in [part for part in (settings or [{}])[0] if all(part in one for one in settings)]:
+        options = [one[part] for one in settings]
         named = tuple(dict.fromkeys(str(one.get("name", NONE)) for one in options))
         if part and len(named) > 1:
             found[part] = named

@@ -174,8 +174,11 @@ def write_parquet(run: Run, path: Path) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise OptionError("--to parquet must find the package pyarrow; got none: pip install pyarrow") from error
-    about = {"name": one_cell(run.name), "kind": run.kind, "norm": run.claim.norm, "guarantee": run.claim.guarantee,
-             "tested": run.claim.test_class, "alpha": run.claim.alpha, "inputs": run.inputs, **settings(run)}  # fmt: skip
+    claim = run.claim
+    about = {
+        "name": one_cell(run.name), "kind": run.kind, "norm": claim.norm, "guarantee": claim.guarantee,
+        "tested": claim.test_class, "alpha": claim.alpha, "inputs": run.inputs, **settings(run),
+    }  # fmt: skip
     table = pyarrow.table(columns(run)).replace_schema_metadata({"smoothcert": json.dumps(about, ensure_ascii=False)})
     sink = io.BytesIO()
     parquet.write_table(table, sink)
