@@ -143,9 +143,10 @@ def scalars(run: Run) -> list[tuple[str, int, float]]:
     labels = "true_label" if run.claim.test_class == "labels" else ""
     top = "smoothcert/unfinished" if run.unfinished else "smoothcert"
     radii = "/".join(filter(None, (top, run.claim.norm, promise, labels)))
+    answers = "/".join(filter(None, (top, labels)))
     values = {
-        f"{top}/accuracy": found.accuracy.value,
-        f"{top}/abstained": found.abstained.value,
+        f"{answers}/accuracy": found.accuracy.value,
+        f"{answers}/abstained": found.abstained.value,
         f"{top}/clean_accuracy": found.clean_accuracy.value if found.clean_accuracy else None,
         f"{radii}/{'mean_radius' if bare else 'acr'}": found.acr,
         "smoothcert/draws_an_input": found.mean_draws,
