@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from smoothcert.foreign import one_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -32,7 +34,7 @@ def print_json(answer: Any) -> None:
 def remark(line: str) -> None:
     """A line beside the answer, on stderr; nothing where there is nothing to say."""
     if line:
-        print(f"smoothcert: {line}", file=sys.stderr)
+        print(f"smoothcert: {one_line(line)}", file=sys.stderr)
 
 
 def wrote(*paths: object) -> None:

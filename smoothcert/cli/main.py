@@ -20,6 +20,7 @@ import typer
 
 from smoothcert import __version__
 from smoothcert.errors import SmoothcertError
+from smoothcert.foreign import one_line
 
 # In the order a newcomer meets them. A command is a file of this folder, or a function beside another command; the
 # function of a file is `command`, and its group, where it has several, is `app`.
@@ -145,7 +146,7 @@ def _usage(error: Exception) -> str:
 
 
 def _fail(message: str) -> int:
-    _say(f"smoothcert: {' '.join(message.split())}")
+    _say(f"smoothcert: {one_line(message)}")
     return 2
 
 

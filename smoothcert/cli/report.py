@@ -143,7 +143,7 @@ def open_named(paths: Sequence[Path], names: str | None, norm: str | None = None
     """The runs, under the names given, or else under as much of their paths as tells them apart."""
     from dataclasses import replace
 
-    from smoothcert.report.render import one_line
+    from smoothcert.foreign import one_line
     from smoothcert.runs.exchange import open_run
 
     if norm not in (None, *NORMS):

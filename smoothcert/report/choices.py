@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from smoothcert.catalog import describe
+from smoothcert.foreign import one_line
 from smoothcert.report.families import composite_of
 from smoothcert.report.metrics import same_inputs
-from smoothcert.report.render import one_line
 from smoothcert.runs.run import Run
 
 PARTS = ("noise", "procedure", "sampling", "preparation")

@@ -18,10 +18,10 @@ import numpy as np
 
 from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
+from smoothcert.foreign import one_line
 from smoothcert.report import choices, paired, tables
 from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name, reached
 from smoothcert.report.paired import RESAMPLES, Estimate, resampled
-from smoothcert.report.render import one_line
 from smoothcert.report.section import Table, table_of
 from smoothcert.report.tables import decimal, ends, percent, rounded
 from smoothcert.runs.run import Claim, Run

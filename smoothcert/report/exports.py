@@ -17,8 +17,8 @@ from typing import Any
 from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import writing
+from smoothcert.foreign import harmless
 from smoothcert.report.metrics import Figures, Share, certified_accuracy, figures, radius_name
-from smoothcert.report.render import harmless
 from smoothcert.report.tables import unfinished
 from smoothcert.runs.exchange import settings
 from smoothcert.runs.run import Run

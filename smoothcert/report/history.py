@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from smoothcert.catalog import describe
 from smoothcert.errors import RunError, SmoothcertError
+from smoothcert.foreign import one_line
 from smoothcert.report import choices, metrics, tables
 from smoothcert.report.choices import Tries
 from smoothcert.report.compare import compare
 from smoothcert.report.metrics import Figures, Interval, default_radii, figures, radius_name
 from smoothcert.report.paired import Estimate
 from smoothcert.report.plots import INK, MARKERS, PALETTE, STYLE, styled
-from smoothcert.report.render import one_line
 from smoothcert.report.section import Table, plain
 from smoothcert.report.tables import UNKNOWN
 from smoothcert.runs.run import Run

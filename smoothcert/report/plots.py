@@ -15,8 +15,8 @@ from xml.sax.saxutils import quoteattr
 
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
+from smoothcert.foreign import harmless, one_line
 from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
-from smoothcert.report.render import harmless, one_line
 from smoothcert.report.tables import NORMS
 from smoothcert.runs.run import Run
 
@@ -172,7 +172,7 @@ def inline_svg(figure: Figure, label: str, prefix: str) -> str:
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text.replace(INK, "currentColor"))
     for i, colour in enumerate(PALETTE):
         text = text.replace(colour, f"var(--c{i})")
-    return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(label)} ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(harmless(label))} ', 1)
 
 
 def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axes]:

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smoothcert.foreign import harmless, one_line
 from smoothcert.report.section import Column, Section, Table, full_heads
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ LATEX = {
     "α": r"$\alpha$", "β": r"$\beta$", "σ": r"$\sigma$", "θ": r"$\theta$",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
 }  # fmt: skip
-# Marks that turn reading round: what stands there is not what is seen.
-TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 GAP = 4  # characters between columns of a terminal, with room for the mark of the best
 LEAST = 16  # characters of a row's name that a terminal shows, however wide the columns are
 
@@ -121,16 +119,6 @@ def _first(text: str) -> str:
     """The first cell of a row: after a rule or a row's end, LaTeX takes a [ or * for an option of these."""
     found = tex(text)
     return f"{{}}{found}" if found.startswith(("[", "*")) else found
-
-
-def one_line(text: str) -> str:
-    """Text on one line, and harmless."""
-    return harmless(" ".join(text.split()))
-
-
-def harmless(text: str) -> str:
-    """Text in which nothing acts on a terminal, turns reading round or cannot be written at all; lines stay."""
-    return text if text.isprintable() else UNSEEN.sub("\ufffd", TURNING.sub("\ufffd", text))
 
 
 def _harmless_value(value: Any) -> Any:

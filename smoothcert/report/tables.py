@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from smoothcert.contracts import ABSTAIN
+from smoothcert.foreign import one_line
 from smoothcert.report import choices
 from smoothcert.report.metrics import Figures, Interval, Share, radius_name, same_inputs
-from smoothcert.report.render import one_line
 from smoothcert.report.section import Column, Table
 from smoothcert.runs.exchange import rounded_down
 from smoothcert.runs.run import Claim, Row, Run

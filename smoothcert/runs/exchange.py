@@ -30,6 +30,7 @@ from typing import Any, NoReturn, TypeVar, cast, get_args
 from smoothcert.contracts import ABSTAIN, Norm, TestClass
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
+from smoothcert.foreign import one_line
 from smoothcert.runs.run import Claim, Guarantee, Row, Run
 
 T = TypeVar("T")
@@ -41,7 +42,6 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
 LONGEST_HEADER = 4096  # bytes; a foreign file of gigabytes is refused after these
 FORMULA = re.compile("[=+\\-@＝＋－＠]")  # spreadsheets in Asia take the wide signs, too
-UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 Cell = int | float | bool | str | None
 COLUMNS: dict[str, Callable[[Row], Cell]] = {
     "idx": lambda row: row.index,
@@ -158,13 +158,8 @@ def _csv_cell(cell: Cell) -> str:
 
 def no_formula(text: str) -> str:
     """Text on one line that no spreadsheet carries out: what begins like a formula has a ' before it."""
-    cell = one_cell(text)
+    cell = one_line(text)
     return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell
-
-
-def one_cell(text: str) -> str:
-    """Text without tabs, line breaks and other controls, in which no other cell or line can begin."""
-    return " ".join(UNPRINTED.sub(" ", text).split())
 
 
 def write_parquet(run: Run, path: Path) -> None:
@@ -176,7 +171,7 @@ def write_parquet(run: Run, path: Path) -> None:
         raise OptionError("--to parquet must find the package pyarrow; got none: pip install pyarrow") from error
     claim = run.claim
     about = {
-        "name": one_cell(run.name), "kind": run.kind, "norm": claim.norm, "guarantee": claim.guarantee,
+        "name": one_line(run.name), "kind": run.kind, "norm": claim.norm, "guarantee": claim.guarantee,
         "tested": claim.test_class, "alpha": claim.alpha, "inputs": run.inputs, **settings(run),
     }  # fmt: skip
     table = pyarrow.table(columns(run)).replace_schema_metadata({"smoothcert": json.dumps(about, ensure_ascii=False)})

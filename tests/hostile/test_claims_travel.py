@@ -1,4 +1,4 @@
-"""What a figure stands under goes wherever it goes: true labels tested, an unfinished run, and what is no run at all."""
+"""What a figure stands under goes wherever it goes: true labels tested, inputs missing; and empty runs are one line."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def exported(name: str, to: str) -> str:
     [
         "report labels", "report labels --tables md", "report labels --tables latex", "report labels --transpose",
         "report labels --json", "report labels whole", "report labels --paper ens", "report labels --paper esb",
-        "report labels --paper dds", "report labels --paper sween", "compare labels other", "compare labels other --json",
-        "compare labels other --tables md", "compare other labels --tables latex", "history .", "history . --json",
+        "report labels --paper dds", "report labels --paper sween", "compare labels other",
+        "compare labels other --json", "compare labels other --tables md", "compare other labels --tables latex",
+        "history .", "history . --json",
     ],
 )  # fmt: skip
 def test_true_labels_are_another_question_in_every_table(words: str, place: Path, capsys: Any) -> None:
@@ -132,8 +133,9 @@ def test_parquet_keeps_all_of_it(place: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "report empty", "report whole empty", "report empty --json", "report empty --html p.html", "compare empty whole",
-        "compare whole empty", "compare whole part empty", "export empty --out x", "export empty --to hf --out x",
+        "report empty", "report whole empty", "report empty --json", "report empty --html p.html",
+        "compare empty whole", "compare whole empty", "compare whole part empty",
+        "export empty --out x", "export empty --to hf --out x",
         "plan --like empty --radius 0.1", "report empty --paper ens", "certificate empty 0", "history only",
     ],
 )  # fmt: skip
