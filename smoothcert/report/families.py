@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Composite, Member
 
 
+UNNAMEABLE = (OSError, ValueError)  # what a name raises that no file can have: too long, with a zero byte
+
+
 @dataclass(frozen=True)
 class Family:
     """Who belongs together. What is None is not known, because the ensemble's folder is not there any more."""
@@ -137,7 +140,10 @@ def _words(part: Mapping[str, Any]) -> str:
 def _is_ensemble(run: Run) -> bool:
     from smoothcert.classifiers import composite
 
-    return run.spec is not None and composite.kind_of(Path(run.spec.model)) == "ensemble"
+    try:
+        return run.spec is not None and composite.kind_of(Path(run.spec.model)) == "ensemble"
+    except UNNAMEABLE:
+        return False
 
 
 def composite_of(run: Run) -> Composite | None:
@@ -149,7 +155,7 @@ def composite_of(run: Run) -> Composite | None:
     try:
         description = composite.read(Path(run.spec.model))
         return description if description.digest.hex == run.spec.model_digest else None
-    except (ModelError, OSError, ValueError):  # OSError, ValueError: a name that no file can have
+    except (ModelError, *UNNAMEABLE):
         return None
 
 
@@ -165,7 +171,7 @@ def _is_there(run: Run) -> bool:
 
     try:
         return not _is_ensemble(run) and digest(run.asked.model).hex == run.asked.model_digest
-    except ModelError:
+    except (ModelError, *UNNAMEABLE):
         return False
 
 

@@ -18,6 +18,7 @@ from smoothcert.classifiers.composite import Composite, Member
 from smoothcert.cli.main import run
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report.choices import notes, tries
+from smoothcert.report.families import find
 from smoothcert.runs.run import Run
 
 RADII = [0.1, 0.6, WRONG, 0.3, ABSTAINED]
@@ -117,6 +118,13 @@ def test_weights_of_an_ensemble_are_chosen_too(tmp_path: Path) -> None:
         runs.append(made(name, model=str(tmp_path / name), model_digest=put.digest.hex))
     (line,) = notes(runs)
     assert "even and odd certify the same inputs and differ in weights (0.5/0.5, 0.1/0.9): picking" in line
+
+
+@pytest.mark.parametrize("name", ["x" * 400, "x\x00y", "x" * 5000 + "/y"])
+def test_a_model_that_no_file_can_be_called_is_no_traceback(name: str) -> None:
+    counted = {"members": 2, "rows": 1, "asked": 1, "early": 0}
+    runs = [made("a"), made("b", seed=1), record("c", RADII, {"model": name, "seed": 2}, member_calls=counted)]
+    assert len(notes(runs)) == 1 and find(runs).families == []
 
 
 def test_the_best_of_several_tries_has_their_risk_together() -> None:
