@@ -19,16 +19,24 @@ TESTED = "the true label was tested, wrong labels are never reported"
 MISSING = "unfinished: 6 of 40 inputs"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("claims")
+    predict = {"procedure": {"name": "predict", "n": 20, "alpha": 0.05}, "sampling": None}
+    stored(place / "labels", RADII, **LABELS)
+    stored(place / "other", RADII[::-1], model_digest="b" * 64, **LABELS)
+    stored(place / "part", RADII, inputs=40)
+    stored(place / "whole", RADII, seed=1)
+    stored(place / "guesses", RADII, inputs=40, **predict)
+    stored(place / "empty", [], inputs=40)
+    stored(place / "only" / "one", [], inputs=40)
+    return place
+
+
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    stored(tmp_path / "labels", RADII, **LABELS)
-    stored(tmp_path / "other", RADII[::-1], model_digest="b" * 64, **LABELS)
-    stored(tmp_path / "part", RADII, inputs=40)
-    stored(tmp_path / "whole", RADII, seed=1)
-    stored(tmp_path / "guesses", RADII, inputs=40, procedure={"name": "predict", "n": 20, "alpha": 0.05}, sampling=None)
-    stored(tmp_path / "empty", [], inputs=40)
-    return tmp_path
+def place(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(made)
+    return made
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
@@ -140,7 +148,6 @@ def test_parquet_keeps_all_of_it(place: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_empty_run_is_one_line_everywhere(words: str, place: Path, capsys: Any) -> None:
-    stored(place / "only" / "one", [], inputs=40)
     before = sorted(path.name for path in place.iterdir())
     capsys.readouterr()
     assert run(words.split()) == 2

@@ -49,10 +49,10 @@ NASTY = st.one_of(
     st.text(min_size=1, max_size=8),
 )
 RADII = [0.1, 0.6, WRONG, ABSTAINED]
-BOUNDED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A page takes a second: what fails is shown as it was found.
 FEW = settings(
-    max_examples=4, phases=[Phase.explicit, Phase.generate], deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=2, phases=[Phase.explicit, Phase.generate], deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
