@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import re
 import sqlite3
 import stat
 import time
@@ -28,6 +29,9 @@ T = TypeVar("T")
 LARGEST = 2**26  # bytes of a description; data and weights have bounds of their own
 DEEPEST = 64  # lists and tables inside each other
 WHOLE = 2**63  # what SQLite and NumPy hold
+# Marks that turn reading round: what stands there is not what is seen.
+TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 SECONDS = 600.0  # that one statement may take: a table of a million rows needs a few
 
 
@@ -230,3 +234,13 @@ def other_tables(connection: sqlite3.Connection, schema: str) -> str:
             got = f"a {found[name][0]}" if name in found else "missing"
             return f"{name!r} is {'another table' if name in expected and got == 'a table' else got}"
     return ""
+
+
+def one_line(text: str) -> str:
+    """Text on one line, and harmless."""
+    return harmless(" ".join(text.split()))
+
+
+def harmless(text: str) -> str:
+    """Text in which nothing acts on a terminal, turns reading round or cannot be written at all; lines stay."""
+    return text if text.isprintable() else UNSEEN.sub("\ufffd", TURNING.sub("\ufffd", text))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, print_json, remark, say, wrote
 from smoothcert.cli.report import LAYOUTS, LogNorm, open_named, parse_radii, print_table
-from smoothcert.errors import OptionError, unknown
+from smoothcert.errors import OptionError, RunError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smoothcert.runs.run import Run
 
 NAMED = ("acr", "accuracy")  # figures that --fail-below takes besides radii
 
 
 def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="Run or Cohen-style log that is the measure.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Run or log that is held against it.")],
+    others: Annotated[list[Path], typer.Argument(metavar="B", help="Runs or logs that are held against it.")],
     radii: o.ReportRadii = None,
     fail_below: Annotated[str | None, typer.Option(help="Exit 1 if B − A is below: acr=-0.01,0.5=-0.02.")] = None,
     as_json: Json = False,
@@ -28,27 +33,40 @@ def command(
 ) -> None:
     """Hold run B against run A, on the inputs that both hold. Runs that were asked something else are refused.
 
+    Several runs B are held against A each, and intervals and tests are corrected for their number.
+
     smoothcert compare runs/old runs/new --fail-below acr=-0.01,0.5=-0.02
     """
     _check_layout(as_json, tables)
     limits = {} if fail_below is None else parse_limits(fail_below)
     chosen = None if radii is None else parse_radii(radii)
-    runs = open_named([first, second], names, norm)
+    runs = open_named([first, *others], names, norm)
+    if limits:
+        _refuse_unfinished(runs)
 
-    from smoothcert.report.compare import as_json as plain
-    from smoothcert.report.compare import compare, table, too_low
+    from smoothcert.report import several
     from smoothcert.report.metrics import default_radii
 
     asked = {float(name) for name in limits if name not in NAMED}
-    found = compare(runs[0], runs[1], sorted({*(default_radii(runs) if chosen is None else chosen), *asked}))
-    failed = too_low(found, limits)
+    radii_ = sorted({*(default_radii(runs) if chosen is None else chosen), *asked})
+    found = several.against(runs[0], runs[1:], radii_)
+    failed = several.too_low(found, limits)
     if as_json:
-        print_json({**plain(found), "failed": failed})
+        print_json({**several.as_json(found), "failed": [line for _, lines in failed for line in lines]})
     else:
-        print_table(table(found), tables or "text")
+        print_table(several.table(found), tables or "text")
+    for name, lines in failed:
+        remark(f"{name} is below {runs[0].name}: {'; '.join(lines)}")
     if failed:
-        remark(f"{found.after.name} is below {found.before.name}: {'; '.join(failed)}")
         raise typer.Exit(1)
+
+
+def _refuse_unfinished(runs: Sequence[Run]) -> None:
+    """Whoever leaves out the worst inputs passes every limit."""
+    for run in runs:
+        if run.unfinished:
+            got = f"{len(run.rows)} of {run.inputs} inputs"
+            raise RunError(f"run {run.name} must be finished to be held against a limit; got {got}")
 
 
 def _check_layout(as_json: bool, tables: str | None) -> None:
@@ -95,7 +113,7 @@ def history(
     o.check_place("--plot", plot)
     chosen = None if radii is None else parse_radii(radii)
 
-    from smoothcert.report import history, plots
+    from smoothcert.report import history, plots, render
 
     lines, notes = history.history(folder, chosen)
     for note in notes:
@@ -105,7 +123,9 @@ def history(
     if as_json:
         print_json([history.as_json(line) for line in lines])
         return
-    comment = "% " if tables == "latex" else ""
+    layout = tables or "text"
     for number, line in enumerate(lines):
-        say(f"{'' if number == 0 else chr(10)}{comment}{line.words}" + ("\n" if tables == "md" else ""))
-        print_table(history.table(line), tables or "text")
+        say(f"{chr(10) * (number > 0)}{render.remark(line.words, layout)}{chr(10) * (layout == 'md')}")
+        print_table(history.table(line), layout)
+    for note in history.chosen(lines):
+        say(f"\n{render.remark(note, layout)}")

@@ -1,6 +1,6 @@
 """What a command shows: answers on stdout; remarks on stderr, and progress that is gone when it is over.
 
-Names come from anywhere, and a terminal obeys the control characters in them: all that is shown passes `harmless`.
+Names come from anywhere, and a terminal obeys the control characters in them: all that is shown passes `spelled`.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def harmless(text: str) -> str:
+def spelled(text: str) -> str:
     """The text with what a terminal would obey in JSON's spelling."""
     return OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def in_one_line(text: str) -> str:
     """The text as one line of bearable length."""
-    line = harmless(" ".join(text.split()))
+    line = spelled(" ".join(text.split()))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 200]} … {line[-150:]}"
 
 
 def say(text: str, end: str = "\n") -> None:
     """To stdout."""
-    typer.echo(harmless(text) + end, nl=False)
+    typer.echo(spelled(text) + end, nl=False)
 
 
 def print_json(answer: Any) -> None:
@@ -80,7 +80,7 @@ def console(width: int) -> Console:
     class HarmlessConsole(Console):
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
             for part in super().render(renderable, options):
-                yield part if part.control else Segment(harmless(part.text), part.style)
+                yield part if part.control else Segment(spelled(part.text), part.style)
 
     found = HarmlessConsole(highlight=False)
     if not found.is_terminal:

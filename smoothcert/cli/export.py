@@ -9,6 +9,7 @@ import typer
 
 from smoothcert.cli import options as o
 from smoothcert.cli.console import say, wrote
+from smoothcert.cli.report import open_named
 from smoothcert.errors import OptionError, RunError, unknown
 
 if TYPE_CHECKING:
@@ -33,13 +34,11 @@ def command(
     if full and to not in COHEN:
         raise OptionError(f"--full belongs to --to cohen; {to} is in full precision always")
 
-    from smoothcert.runs.exchange import open_run
-
-    record = open_run(run)
+    record = open_named([run], None)[0]
     if not record.rows:
         raise RunError(f"run {run} must hold at least one finished input; got none")
     rows = len(record.rows)
-    unfinished = f" of {record.inputs}: the run is unfinished" if record.inputs and rows < record.inputs else ""
+    unfinished = f" of {record.inputs}: the run is unfinished" if record.unfinished else ""
     wrote(f"{_write(record, out, to, full)} ({rows} inputs{unfinished})")
 
 

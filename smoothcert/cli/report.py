@@ -146,6 +146,7 @@ def open_named(paths: Sequence[Path], names: str | None, norm: str | None = None
     """The runs, under the names given, or else under as much of their paths as tells them apart."""
     from dataclasses import replace
 
+    from smoothcert.foreign import one_line
     from smoothcert.runs.exchange import open_run
 
     if norm not in (None, *NORMS):
@@ -154,9 +155,8 @@ def open_named(paths: Sequence[Path], names: str | None, norm: str | None = None
     if given is not None and (len(given) != len(paths) or not all(name.strip() for name in given)):
         raise OptionError(f"--names must be {len(paths)} names with commas between, one a run; got '{names}'")
     called = [name.strip() for name in given] if given else distinct(paths)
-    return [
-        replace(open_run(path, cast("Norm | None", norm)), name=name) for path, name in zip(paths, called, strict=True)
-    ]
+    opened = [open_run(path, cast("Norm | None", norm)) for path in paths]
+    return [replace(run, name=one_line(name)) for run, name in zip(opened, called, strict=True)]
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:

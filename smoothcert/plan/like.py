@@ -20,6 +20,7 @@ from smoothcert.errors import OptionError, RunError, SmoothcertError
 from smoothcert.plan.cost import reach
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
+from smoothcert.report.tables import unfinished
 from smoothcert.runs.run import Row, Run
 from smoothcert.spec import procedure_name
 
@@ -38,6 +39,7 @@ def recovered(
     if not run.rows:
         raise RunError(f"run {run.name} must hold at least one finished input; got none")
     pairs, notes = inverted(run, noise, dim, n, alpha) if run.spec is None else votes(run)
+    notes += [f"{run.name} is {missing}"] if (missing := unfinished(run)) else []
     hits, draws = np.array(pairs, dtype=np.int64).T
     p, rng = hits / np.maximum(draws, 1), np.random.default_rng(seed)
     unknown, sure = draws == 0, (hits == draws) & (draws > 0)

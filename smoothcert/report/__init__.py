@@ -23,6 +23,7 @@ def report(runs: Sequence[Run], radii: Sequence[float] | None = None, found: Fou
 
     at = metrics.default_radii(runs) if radii is None else radii
     figures = [metrics.figures(run, at) for run in runs]
-    data = {i: metrics.as_json(figure) for i, figure in enumerate(figures)}
+    notes = tables.notes_by_run(runs)
+    data = {i: {**metrics.as_json(figure), "notes": notes[i]} for i, figure in enumerate(figures)}
     side_by_side = Section("figures", tables=(tables.table(figures),), data=data)
     return [side_by_side, *sections(runs, at, {"ensembles": {"found": found}})]

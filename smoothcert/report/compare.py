@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
 
 from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
-from smoothcert.report import paired
+from smoothcert.foreign import one_line
+from smoothcert.report import choices, paired, tables
 from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name, reached
-from smoothcert.report.paired import Estimate, resampled
+from smoothcert.report.paired import RESAMPLES, Estimate, resampled
 from smoothcert.report.section import Table, table_of
 from smoothcert.report.tables import decimal, ends, percent, rounded
 from smoothcert.runs.run import Claim, Run
@@ -36,6 +38,8 @@ class Change:
     after: Share
     gained: int  # inputs that only the second has
     lost: int  # inputs that only the first has
+    level: float = LEVEL  # of the interval
+    adjusted: float | None = None  # p after Holm, where several runs are held against the first
 
     @property
     def value(self) -> float:
@@ -43,7 +47,7 @@ class Change:
 
     @cached_property
     def interval(self) -> Interval:
-        return paired.interval(self.gained, self.lost, self.before.of)
+        return paired.interval(self.gained, self.lost, self.before.of, self.level)
 
     @cached_property
     def p_value(self) -> float:
@@ -60,6 +64,13 @@ class Compared:
     acr: tuple[float, float] | None  # of the first and the second; None for predictions
     acr_change: Estimate | None
     changes: tuple[Change, ...]  # by rising radius; one, at 0, for predictions
+    level: float = LEVEL  # of intervals
+    unfinished: tuple[str, ...] = ()  # which of the two is, in words
+
+    @property
+    def one_of_several(self) -> bool:
+        """Whether intervals and tests are corrected for other comparisons."""
+        return self.level > LEVEL
 
     @property
     def figures(self) -> dict[str, float]:
@@ -74,18 +85,24 @@ class Compared:
         if one is None or two is None:
             return ()
         models = [f"model {one.model_digest[:8]} ≠ {two.model_digest[:8]}"] * (one.model_digest != two.model_digest)
+        seeds = [f"seed {one.seed} ≠ {two.seed}"] * (one.seed != two.seed)
         parts = {
             "noise": (one.noise, two.noise),
             "procedure": (one.procedure, two.procedure),
             "sampling": (one.sampling, two.sampling),
             "preparation": (one.preparation, two.preparation),
         }
-        return (*models, *(words for name, pair in parts.items() for words in _unlike(name, *pair)))
+        return (*models, *seeds, *(words for name, pair in parts.items() for words in _unlike(name, *pair)))
 
 
-def compare(before: Run, after: Run, radii: Sequence[float] | None = None) -> Compared:
-    """The second run against the first, on the inputs that both hold; radii as in `metrics.figures`."""
+def compare(before: Run, after: Run, radii: Sequence[float] | None = None, comparisons: int = 1) -> Compared:
+    """The second run against the first, on the inputs that both hold; radii as in `metrics.figures`.
+
+    `comparisons`: as one of so many, whose intervals hold together.
+    """
+    partly = tuple(f"{run.name} is {words}" for run in (before, after) if (words := tables.unfinished(run)))
     before, after, left_out = on_common_inputs(before, after)
+    level = paired.level_of(comparisons)
     certified = before.kind == "certify"
     wanted = (default_radii([before, after]) if radii is None else list(radii)) if certified else [0.0]
     tried = [radius for radius in wanted if before.claim.tried(radius)]
@@ -96,13 +113,17 @@ def compare(before: Run, after: Run, radii: Sequence[float] | None = None) -> Co
         after,
         left_out,
         (first.acr, second.acr) if first.acr is not None and second.acr is not None else None,
-        resampled(gains).gain(1, 0, 0) if certified else None,
-        tuple(_change(before, after, radius) for radius in tried),
+        resampled(gains, RESAMPLES * min(comparisons, 4)).gain(1, 0, 0, level) if certified else None,
+        tuple(_change(before, after, radius, level) for radius in tried),
+        level,
+        partly,
     )
 
 
 def on_common_inputs(before: Run, after: Run) -> tuple[Run, Run, tuple[int, int]]:
     """Both runs on the inputs that both hold, and how many others each has; RunError where they do not compare."""
+    if empty := [run.name for run in (before, after) if not run.rows]:
+        raise RunError(f"run {empty[0]} must hold at least one finished input; got none")
     mine, theirs = ({(row.index, row.label) for row in run.rows} for run in (before, after))
     wanted, got = _question(before, after) or _inputs(before, after, mine, theirs) or ("", "")
     if wanted:
@@ -139,13 +160,26 @@ def label(name: str, unit: str = "") -> str:
     return f"{unit} at {name}" if unit else f"certified accuracy at {name}"
 
 
-def table(found: Compared) -> Table:
+def table(found: Compared, names: tuple[str, str] | None = None) -> Table:
     """A row a figure: both runs, the difference with its interval, and the inputs that make it."""
+    first, second = names or shown_names([found.before, found.after])
     rows = [(label(name_of(found.before, change.radius), "%"), _share_cells(change)) for change in found.changes]
     if found.acr is not None and found.acr_change is not None:
         rows.append(("ACR", [*map(decimal, found.acr), *found.acr_change.told(), "", "", ""]))
-    heads = [*_names(found), "difference", f"{LEVEL * 100:g} % interval", "lost", "gained", "p"]
-    return table_of("figure", heads, rows, *_notes(found))
+    tests = ["lost", "gained", "p (Holm)" if found.one_of_several else "p"]
+    heads = [first, second, "difference", f"{100 * found.level:.4g} % interval", *tests]
+    return table_of("figure", heads, rows, *_notes(found, first, second), *_chosen(found))
+
+
+def shown_names(runs: Sequence[Run]) -> list[str]:
+    """The runs over their columns; letters where their names would be too wide."""
+    names = [one_line(run.name) for run in runs]
+    return names if max(map(len, names)) <= WIDEST else [letter(i) for i in range(len(names))]
+
+
+def letter(number: int) -> str:
+    """A, B, …; Z is followed by R27."""
+    return ascii_uppercase[number] if number < len(ascii_uppercase) else f"R{number + 1}"
 
 
 def as_json(found: Compared) -> dict[str, Any]:
@@ -158,7 +192,7 @@ def as_json(found: Compared) -> dict[str, Any]:
         name_of(found.before, change.radius): {
             "first": change.before.value, "second": change.after.value, "difference": change.value,
             "interval": list(change.interval), "only_first": change.lost, "only_second": change.gained,
-            "p_value": change.p_value,
+            "p_value": change.p_value, **({} if change.adjusted is None else {"p_adjusted": change.adjusted}),
         }
         for change in found.changes
     }  # fmt: skip
@@ -171,18 +205,19 @@ def as_json(found: Compared) -> dict[str, Any]:
         **({"left_out": list(found.left_out)} if any(found.left_out) else {}),
         "acr": acr,
         **({"certified_accuracy": shares} if found.before.kind == "certify" else shares),
-        "intervals": {"level": LEVEL, "shares": "exact, unconditional", "acr": "paired bootstrap"},
+        "intervals": {"level": found.level, "shares": "exact, unconditional", "acr": "paired bootstrap"},
         "differs": list(found.differs),
+        "notes": [*found.unfinished, *_claims(found), *_chosen(found)],
     }
 
 
-def _change(before: Run, after: Run, radius: float) -> Change:
+def _change(before: Run, after: Run, radius: float, level: float) -> Change:
     pairs = [
         tuple(row.correct and row.radius >= radius for row in pair)
         for pair in zip(before.rows, after.rows, strict=True)
     ]
     first, second = (Share(sum(pair[i] for pair in pairs), len(pairs)) for i in range(2))
-    return Change(radius, first, second, pairs.count((False, True)), pairs.count((True, False)))
+    return Change(radius, first, second, pairs.count((False, True)), pairs.count((True, False)), level)
 
 
 def _question(before: Run, after: Run) -> tuple[str, str] | None:
@@ -249,20 +284,15 @@ def _unlike(name: str, first: Any, second: Any) -> Iterator[str]:
 
 def _share_cells(change: Change) -> list[str]:
     told = paired.difference(change.value, 2), ends(change.interval, 2)
-    counts = str(change.lost), str(change.gained), f"{change.p_value:.2g}"
+    p = change.p_value if change.adjusted is None else change.adjusted
+    counts = str(change.lost), str(change.gained), f"{p:.2g}"
     return [percent(change.before), percent(change.after), *told, *counts]
 
 
-def _names(found: Compared) -> tuple[str, str]:
-    """The runs over their columns; letters where their names would be too wide."""
-    names = found.before.name, found.after.name
-    return names if max(map(len, names)) <= WIDEST else ("A", "B")
-
-
-def _notes(found: Compared) -> Iterator[str]:
-    first, second = _names(found)
-    if first != found.before.name:
-        yield f"A is {found.before.name}, B is {found.after.name}"
+def _notes(found: Compared, first: str, second: str) -> Iterator[str]:
+    if first != one_line(found.before.name):
+        yield f"{first} is {found.before.name}, {second} is {found.after.name}"
+    yield from found.unfinished
     if any(found.left_out):
         yield f"only the inputs in both runs are compared; left out: {found.left_out[0]:,} that only {first} has, " \
               f"{found.left_out[1]:,} that only {second} has" + _unchecked(found)  # fmt: skip
@@ -273,8 +303,18 @@ def _notes(found: Compared) -> Iterator[str]:
         f"lost: inputs that only {first} has, gained: only {second}"
     )
     yield "intervals: exact for shares, paired bootstrap for ACR; p: McNemar's exact test; for inputs drawn like these"
-    if found.differs:
-        yield f"the runs differ in: {'; '.join(found.differs)}"
+    if found.differs and not any(tried.again for tried in choices.tries([found.before, found.after])):
+        yield f"{first} and {second} differ in: {'; '.join(found.differs)}"
+    yield from _claims(found)
+
+
+def _chosen(found: Compared) -> list[str]:
+    """What picking the better one is worth; of several, it is said of all of them together."""
+    return [] if found.one_of_several else choices.notes([found.before, found.after])
+
+
+def _claims(found: Compared) -> Iterator[str]:
+    """What each run says of its radii; once, where both say it."""
     said = [(run.name, line) for run in (found.before, found.after) for line in run.claim.words]
     shared = {line for _, line in said if sum(line == other for _, other in said) == 2}
     yield from dict.fromkeys(line if line in shared else f"{name}: {line}" for name, line in said)

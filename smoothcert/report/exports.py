@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import Any
 from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import writing
+from smoothcert.foreign import harmless
 from smoothcert.report.metrics import Figures, Share, certified_accuracy, figures, radius_name
+from smoothcert.report.tables import unfinished
 from smoothcert.runs.exchange import settings
 from smoothcert.runs.run import Run
 from smoothcert.spec import Spec
@@ -50,6 +53,7 @@ def _pictures(spec: Spec) -> bool:
 def _metrics(run: Run, spec: Spec, found: Figures) -> list[dict[str, Any]]:
     claim, made = _claim(run, spec), []
     labels = " of the true label" if run.claim.test_class == "labels" else ""
+    labels += f" ({len(run.rows):,} of {run.inputs or 0:,} inputs, unfinished)" if run.unfinished else ""
     promise = ", promised by a memory" if run.claim.guarantee == "memory" else ""
     for radius, share in found.certified_accuracy.items():
         if share is not None:
@@ -72,14 +76,15 @@ def _share(kind: str, name: str, share: Share, claim: Mapping[str, Any]) -> dict
 
 
 def _claim(run: Run, spec: Spec) -> dict[str, Any]:
-    """What a figure stands under: norm, guarantee, tested class, noise, budget, alpha."""
-    said: dict[str, Any] = {"norm": run.claim.norm}
+    """What a figure stands under: norm, guarantee, tested class, noise, budget, alpha, and what is missing."""
+    said: dict[str, Any] = {"norm": run.claim.norm, "alpha": run.claim.alpha}
     if run.kind == "certify":
         said |= {"guarantee": run.claim.guarantee, "tested": run.claim.test_class}
     parts = {"noise": spec.noise, "procedure": spec.procedure, "sampling": spec.sampling,
              "preparation": spec.preparation}  # fmt: skip
     known = {name: describe(part) for name, part in parts.items() if part is not None}
-    return {**said, **known, **({"says": list(run.claim.words)} if run.claim.words else {})}
+    words = [*run.claim.words, *filter(None, [unfinished(run)])]
+    return {**said, **known, **({"says": words} if words else {})}
 
 
 def _yaml(value: Any, depth: int = 0) -> str:
@@ -92,7 +97,14 @@ def _yaml(value: Any, depth: int = 0) -> str:
     if isinstance(value, list | tuple) and value:
         items = (_yaml(item, depth + 1) for item in value)
         return "".join(f"{pad}- {text.lstrip()}" for text in items)
-    return json.dumps(value, ensure_ascii=False) + "\n"
+    return _scalar(value) + "\n"
+
+
+def _scalar(value: Any) -> str:
+    """A scalar as YAML 1.1 and JSON both read it; 1e-05 is text to the first."""
+    if isinstance(value, float):
+        return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))
+    return json.dumps(harmless(value) if isinstance(value, str) else value, ensure_ascii=False)
 
 
 def write_scalars(run: Run, folder: Path) -> Path:
@@ -118,7 +130,9 @@ def write_scalars(run: Run, folder: Path) -> Path:
 def _claim_lines(run: Run) -> list[str]:
     claim = run.claim
     said = f"norm {claim.norm}, guarantee {claim.guarantee}, tested class: {claim.test_class}"
-    return [said if run.kind == "certify" else "predictions, no radii", *claim.words]
+    alpha = "alpha: not stated" if claim.alpha is None else f"alpha {claim.alpha:g} an input"
+    missing = filter(None, [unfinished(run)])
+    return [f"{said if run.kind == 'certify' else 'predictions, no radii'}, {alpha}", *claim.words, *missing]
 
 
 def scalars(run: Run) -> list[tuple[str, int, float]]:
@@ -127,11 +141,13 @@ def scalars(run: Run) -> list[tuple[str, int, float]]:
     bare = run.claim.guarantee == "none"
     promise = {"none": "NOT_CERTIFIED", "memory": "memory"}.get(run.claim.guarantee, "")
     labels = "true_label" if run.claim.test_class == "labels" else ""
-    radii = "/".join(filter(None, ("smoothcert", run.claim.norm, promise, labels)))
+    top = "smoothcert/unfinished" if run.unfinished else "smoothcert"
+    radii = "/".join(filter(None, (top, run.claim.norm, promise, labels)))
+    answers = "/".join(filter(None, (top, labels)))
     values = {
-        "smoothcert/accuracy": found.accuracy.value,
-        "smoothcert/abstained": found.abstained.value,
-        "smoothcert/clean_accuracy": found.clean_accuracy.value if found.clean_accuracy else None,
+        f"{answers}/accuracy": found.accuracy.value,
+        f"{answers}/abstained": found.abstained.value,
+        f"{top}/clean_accuracy": found.clean_accuracy.value if found.clean_accuracy else None,
         f"{radii}/{'mean_radius' if bare else 'acr'}": found.acr,
         "smoothcert/draws_an_input": found.mean_draws,
         "smoothcert/seconds": found.seconds,

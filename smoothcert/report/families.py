@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Composite, Member
 
 
+UNNAMEABLE = (OSError, ValueError)  # what a name raises that no file can have: too long, with a zero byte
+
+
 @dataclass(frozen=True)
 class Family:
     """Who belongs together. What is None is not known, because the ensemble's folder is not there any more."""
@@ -140,20 +143,29 @@ def _words(part: Mapping[str, Any]) -> str:
 def _is_ensemble(run: Run) -> bool:
     from smoothcert.classifiers import composite
 
-    return run.spec is not None and composite.kind_of(Path(run.spec.model)) == "ensemble"
+    try:
+        return run.spec is not None and composite.kind_of(Path(run.spec.model)) == "ensemble"
+    except UNNAMEABLE:
+        return False
+
+
+def composite_of(run: Run) -> Composite | None:
+    """What the folder of a run's model says of its parts, if it is still the one that was certified."""
+    from smoothcert.classifiers import composite
+
+    if run.spec is None:
+        return None
+    try:
+        description = composite.read(Path(run.spec.model))
+        return description if description.digest.hex == run.spec.model_digest else None
+    except (ModelError, *UNNAMEABLE):
+        return None
 
 
 def _description(run: Run) -> Composite | None:
-    """What the ensemble's folder says, if it is still the one that was certified."""
-    from smoothcert.classifiers import composite
-
-    if not _is_ensemble(run):
-        return None
-    try:
-        description = composite.read(Path(run.asked.model))
-    except ModelError:
-        return None
-    return description if description.digest.hex == run.asked.model_digest else None
+    """The same of an ensemble alone."""
+    found = composite_of(run)
+    return found if found is not None and found.kind == "ensemble" else None
 
 
 def _is_there(run: Run) -> bool:
@@ -162,7 +174,7 @@ def _is_there(run: Run) -> bool:
 
     try:
         return not _is_ensemble(run) and digest(run.asked.model).hex == run.asked.model_digest
-    except ModelError:
+    except (ModelError, *UNNAMEABLE):
         return False
 
 

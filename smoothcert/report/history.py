@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from smoothcert.catalog import describe
 from smoothcert.errors import RunError, SmoothcertError
-from smoothcert.report import metrics, tables
+from smoothcert.foreign import one_line
+from smoothcert.report import choices, metrics, tables
+from smoothcert.report.choices import Tries
 from smoothcert.report.compare import compare
 from smoothcert.report.metrics import Figures, Interval, default_radii, figures, radius_name
 from smoothcert.report.paired import Estimate
@@ -58,6 +60,7 @@ class Versions:
     """Versions that were asked the same, the oldest first."""
 
     versions: tuple[Version, ...]
+    notes: tuple[str, ...] = ()  # what picking among these versions is worth, and those of other questions beside them
 
     @property
     def spec(self) -> Spec:
@@ -71,7 +74,7 @@ class Versions:
         where = [data.split, *[f"every {data.skip}th"][: data.skip > 1], *[f"from {data.start}"][: data.start > 0]]
         parts = (spec.noise, spec.procedure, spec.sampling, spec.preparation)
         named = [_words(describe(part)) for part in parts if part is not None]
-        return "; ".join([f"{Path(data.spec).name} ({', '.join(where)}), {spec.inputs:,} inputs", *named])
+        return one_line("; ".join([f"{Path(data.spec).name} ({', '.join(where)}), {spec.inputs:,} inputs", *named]))
 
 
 def history(folder: Path, radii: Sequence[float] | None = None) -> tuple[list[Versions], list[str]]:
@@ -88,7 +91,13 @@ def history(folder: Path, radii: Sequence[float] | None = None) -> tuple[list[Ve
         if group is None:
             grouped.append((asked, group := []))
         group.append((when, run))
-    return [_versions(group, radii) for _, group in grouped], notes
+    tried = list(choices.tries([run for _, group in grouped for _, run in group]))
+    return [_versions(group, radii, tried) for _, group in grouped], notes
+
+
+def chosen(histories: Sequence[Versions]) -> list[str]:
+    """What picking among the runs of a folder is worth, each line once."""
+    return list(dict.fromkeys(line for shown in histories for line in shown.notes))
 
 
 def table(shown: Versions) -> Table:
@@ -102,7 +111,12 @@ def table(shown: Versions) -> Table:
     change = [plain("ACR against the one before", told)] if any(version.change for version in versions) else []
     made = tables.table([version.figures for version in versions])
     radii = [column for column in made.columns if column.radius is not None]  # certified accuracy leads
-    return replace(made, columns=(*radii, *facts, *made.columns[len(radii) :], *change))
+    # Picking is told once for all questions of the folder: another noise level is another question.
+    apart = choices.notes([version.run for version in versions])
+    notes = [line for line in made.notes if line not in apart]
+    if sum(version.change is not None for version in versions) > 1:
+        notes.append(f"changes against the one before: each interval has {100 * metrics.LEVEL:g} % by itself")
+    return replace(made, columns=(*radii, *facts, *made.columns[len(radii) :], *change), notes=tuple(notes))
 
 
 def as_json(shown: Versions) -> dict[str, Any]:
@@ -119,7 +133,9 @@ def as_json(shown: Versions) -> dict[str, Any]:
             }
             for version in shown.versions
         ],
-    }
+        "notes": [*(f"{one.run.name} is {line}" for one in shown.versions if (line := tables.unfinished(one.run))),
+                  *shown.notes],
+    }  # fmt: skip
 
 
 def _runs(folder: Path) -> tuple[list[tuple[datetime.datetime, Run]], list[str]]:
@@ -133,7 +149,7 @@ def _runs(folder: Path) -> tuple[list[tuple[datetime.datetime, Run]], list[str]]
         except SmoothcertError as error:
             notes.append(f"left out: {error}")
             continue
-        name = str(recipe.parent.relative_to(folder)) if recipe.parent != folder else run.name
+        name = one_line(str(recipe.parent.relative_to(folder)) if recipe.parent != folder else run.name)
         found.append((_when(run, recipe), replace(run, name=name)))
     return found, notes
 
@@ -148,14 +164,17 @@ def _question(spec: Spec) -> dict[str, Any]:
     return {key: value for key, value in spec.tables().items() if key not in VERSION}
 
 
-def _versions(group: Sequence[tuple[datetime.datetime, Run]], radii: Sequence[float] | None) -> Versions:
+def _versions(
+    group: Sequence[tuple[datetime.datetime, Run]], radii: Sequence[float] | None, tried: Sequence[Tries]
+) -> Versions:
     runs = [run for _, run in group]
     wanted = default_radii(runs) if radii is None else radii
     versions = [
         Version(run, when, figures(run, wanted), change)
         for (when, run), change in zip(group, _changes(runs), strict=True)
     ]
-    return Versions(tuple(versions))
+    here = [found for found in tried if any(one is run for one in found.runs for run in runs)]
+    return Versions(tuple(versions), tuple(found.words for found in here))
 
 
 def _changes(runs: Sequence[Run]) -> Iterator[Estimate | None]:

@@ -9,11 +9,15 @@ The interval inverts the exact test of a given difference by the observed one. T
 change sides at all, which is not known: as Berger and Boos (1994) do, the share of changed inputs is first confined to
 its own exact interval, at the cost of GAMMA, and the worst case within it counts. So the level is kept for every n and
 for shares near 0 and 1, where resampled inputs fail.
+
+Of several runs held against one, some difference looks sure by chance: intervals then have a level each that adds up
+(Bonferroni), p-values are Holm's. Both hold however the runs depend on each other, as runs on the same inputs do.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN
 from typing import NamedTuple
@@ -27,7 +31,7 @@ from smoothcert.report.tables import ends, rounded
 RESAMPLES = 5000
 SEED = 0  # the same runs give the same intervals
 BLOCK = 2**20  # numbers drawn at a time: bounds memory, not results
-GAMMA = 0.001  # of 1 − LEVEL, spent on the share of changed inputs
+GAMMA = 0.02  # of 1 − level, spent on the share of changed inputs
 PLACES = 5  # in the interval of that share: the tail grows with it, but for parities, which the inner ones are for
 HALVINGS = 22  # of the range of a difference: to 2⁻²², rounded outwards
 
@@ -57,10 +61,10 @@ class Resampled:
     means: Floats
     drawn: Floats
 
-    def gain(self, ours: int, theirs: int, figure: int) -> Estimate:
+    def gain(self, ours: int, theirs: int, figure: int, level: float = LEVEL) -> Estimate:
         """How much more the one run has than the other."""
         value = self.means[ours, figure] - self.means[theirs, figure]
-        return _estimate(value, self.drawn[:, ours, figure] - self.drawn[:, theirs, figure])
+        return _estimate(value, self.drawn[:, ours, figure] - self.drawn[:, theirs, figure], level)
 
     def relative(self, ours: int, theirs: int, figure: int) -> Estimate | None:
         """The same as a share of what the other has; None where some resample has nothing."""
@@ -84,17 +88,32 @@ def _times(rng: np.random.Generator, resamples: int, inputs: int) -> Floats:
     return np.bincount(chosen.ravel(), minlength=resamples * inputs).reshape(resamples, inputs).astype(np.float64)
 
 
-def _estimate(value: float, drawn: Floats) -> Estimate:
-    tail = (1.0 - LEVEL) / 2.0
+def _estimate(value: float, drawn: Floats, level: float = LEVEL) -> Estimate:
+    tail = (1.0 - level) / 2.0
     low, high = np.quantile(drawn, (tail, 1.0 - tail))
     return Estimate(float(value), float(low), float(high))
 
 
-def interval(gained: int, lost: int, inputs: int) -> Interval:
-    """Where the difference (gained − lost)/inputs lies for inputs drawn like these, at level LEVEL."""
-    changed = _clopper_pearson(gained + lost, inputs)
-    low = _lowest(gained - lost, inputs, changed)
-    return Interval(low, -_lowest(lost - gained, inputs, changed))
+def level_of(comparisons: int) -> float:
+    """The level of each of so many intervals that hold together at LEVEL."""
+    return 1.0 - (1.0 - LEVEL) / comparisons if comparisons > 1 else LEVEL
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Of several tests, p-values at which the chance of any false alarm stays below what they say (Holm, 1979)."""
+    found, worst = [1.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        worst = max(worst, (len(p_values) - rank) * p_values[place])
+        found[place] = min(1.0, worst)
+    return found
+
+
+def interval(gained: int, lost: int, inputs: int, level: float = LEVEL) -> Interval:
+    """Where the difference (gained − lost)/inputs lies for inputs drawn like these, at this level."""
+    changed = _clopper_pearson(gained + lost, inputs, GAMMA * (1.0 - level))
+    rare = (1.0 - GAMMA) * (1.0 - level) / 2.0
+    low = _lowest(gained - lost, inputs, changed, rare)
+    return Interval(low, -_lowest(lost - gained, inputs, changed, rare))
 
 
 def p_value(gained: int, lost: int) -> float:
@@ -105,9 +124,8 @@ def p_value(gained: int, lost: int) -> float:
     return min(1.0, 2.0 * float(bdtrc(most - 1, changed, 0.5))) if changed else 1.0
 
 
-def _lowest(total: int, inputs: int, changed: Interval) -> float:
+def _lowest(total: int, inputs: int, changed: Interval, rare: float) -> float:
     """The lowest difference that does not make gained − lost ≥ total too rare."""
-    rare = (1.0 - LEVEL - GAMMA) / 2.0
     low, high = -changed.high, total / inputs
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
@@ -131,9 +149,9 @@ def _tail(total: int, difference: float, inputs: int, changed: Interval) -> floa
     return float(chances[:, reached].sum(axis=1).max())
 
 
-def _clopper_pearson(hits: int, inputs: int) -> Interval:
+def _clopper_pearson(hits: int, inputs: int, risk: float) -> Interval:
     from scipy.special import betaincinv
 
-    low = float(betaincinv(hits, inputs - hits + 1, GAMMA / 2.0)) if hits else 0.0
-    high = float(betaincinv(hits + 1, inputs - hits, 1.0 - GAMMA / 2.0)) if hits < inputs else 1.0
+    low = float(betaincinv(hits, inputs - hits + 1, risk / 2.0)) if hits else 0.0
+    high = float(betaincinv(hits + 1, inputs - hits, 1.0 - risk / 2.0)) if hits < inputs else 1.0
     return Interval(low, high)

@@ -19,6 +19,7 @@ from xml.sax.saxutils import quoteattr
 
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
+from smoothcert.foreign import harmless, one_line
 from smoothcert.report.columns import columns
 from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
 from smoothcert.report.tables import NORMS
@@ -63,7 +64,7 @@ def curve_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) ->
         _curve(axes, run, i, band=len(runs) <= BANDS, end=top * 1.04)
     axes.set_xlim(0.0, top * 1.04)
     axes.set_ylim(0.0, 1.0)
-    if len(runs) > 1:
+    if len(runs) > 1 or any(map(_marks, runs)):
         _legend(axes, "upper right")
     return figure
 
@@ -186,6 +187,7 @@ def svg(figure: Figure, words: bool = False) -> str:
     import matplotlib
 
     sink = io.StringIO()
+    _as_words(figure)
     with matplotlib.rc_context({**STYLE, "svg.fonttype": "none" if words else "path"}):
         figure.savefig(sink, format="svg", transparent=words, metadata={"Date": None, "Creator": "smoothcert"})
     return sink.getvalue()
@@ -196,9 +198,20 @@ def png(figure: Figure) -> bytes:
     import matplotlib
 
     sink = io.BytesIO()
+    _as_words(figure)
     with matplotlib.rc_context(STYLE):
         figure.savefig(sink, format="png", dpi=200, metadata={"Software": "smoothcert"})
     return sink.getvalue()
+
+
+def _as_words(figure: Figure) -> None:
+    """Names are words: no formula between two $, and no mark that XML cannot hold."""
+    from matplotlib.text import Text
+
+    for words in figure.findobj(Text):
+        if isinstance(words, Text):
+            words.set_parse_math(False)
+            words.set_text(harmless(words.get_text()))
 
 
 def inline_svg(figure: Figure, label: str, prefix: str) -> str:
@@ -211,7 +224,7 @@ def inline_svg(figure: Figure, label: str, prefix: str) -> str:
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text.replace(INK, "currentColor"))
     for i, colour in enumerate(PALETTE):
         text = text.replace(colour, f"var(--c{i})")
-    return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(label)} ', 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(harmless(label))} ', 1)
 
 
 def canvas(size: tuple[float, float], across: str, up: str) -> tuple[Figure, Axes]:
@@ -275,7 +288,16 @@ def _line(number: int) -> dict[str, Any]:
 
 def _label(run: Run) -> str:
     # matplotlib hides labels that begin with an underscore.
-    return f" {run.name}" if run.name.startswith("_") else run.name
+    name = one_line(run.name) + "".join(f" ({mark})" for mark in _marks(run))
+    return f" {name}" if name.startswith("_") else name
+
+
+def _marks(run: Run) -> list[str]:
+    """What a curve must not be seen without."""
+    labels = ["true label tested"] if run.claim.test_class == "labels" else []
+    promise = {"none": "NOT CERTIFIED", "memory": "promised by a memory"}.get(run.claim.guarantee, "")
+    missing = [f"unfinished: {len(run.rows):,} of {run.inputs or 0:,} inputs"] if run.unfinished else []
+    return [*labels, *filter(None, [promise]), *missing]
 
 
 def _legend(axes: Axes, place: Literal["upper right", "upper left"]) -> None:

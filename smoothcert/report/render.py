@@ -9,17 +9,23 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smoothcert.foreign import harmless, one_line
 from smoothcert.report.section import Column, Section, Table, full_heads
 
 if TYPE_CHECKING:
     import jinja2
     from rich.console import RenderableType
+    from rich.text import Text
 
 HERE = Path(__file__).parent
-MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
+CELL = re.compile(r"([\\`*_{}\[\]<>#!|~&$])")  # figures keep their signs and brackets
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "–": "--", "−": "$-$", "±": r"$\pm$", "σ": r"$\sigma$", "θ": r"$\theta$",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "–": "--", "−": "$-$", "±": r"$\pm$", "×": r"$\times$", "≠": r"$\neq$", "≤": r"$\leq$", "≥": r"$\geq$",
+    "∞": r"$\infty$", "ℓ": r"$\ell$", "₀": "$_0$", "₁": "$_1$", "₂": "$_2$", "…": r"\ldots{}", "·": r"$\cdot$",
+    "α": r"$\alpha$", "β": r"$\beta$", "σ": r"$\sigma$", "θ": r"$\theta$",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
 }  # fmt: skip
 GAP = 4  # characters between columns of a terminal, with room for the mark of the best
@@ -29,17 +35,16 @@ LEAST = 16  # characters of a row's name that a terminal shows, however wide the
 def text(shown: Section | Table, width: int = 100) -> RenderableType:
     """For a terminal: the columns under each title together, in as many blocks as the width needs."""
     from rich.console import Group
-    from rich.text import Text
 
     if isinstance(shown, Table):
         return Group(*_table_text(shown, width))
     if shown.brief is not None or shown.empty:
-        return Group(*map(Text, shown.brief or ()))
+        return Group(*map(_words, shown.brief or ()))
     own = shown.tables or shown.notes
-    parts: list[RenderableType] = [Text(shown.title, style="italic")] if shown.title and own else []
+    parts: list[RenderableType] = [_words(shown.title, "italic")] if shown.title and own else []
     for table in shown.tables:
         parts += _table_text(table, width)
-    return Group(*parts, *map(Text, shown.notes), *(text(part, width) for part in shown.parts))
+    return Group(*parts, *map(_words, shown.notes), *(text(part, width) for part in shown.parts))
 
 
 def plain_text(shown: Section | Table, width: int = 100) -> str:
@@ -59,11 +64,11 @@ def markdown(shown: Section | Table) -> str:
         title = [f"### {_md(shown.title)}\n"] if shown.title else []
         notes = ["\n".join(f"- {_md(line)}" for line in shown.notes) + "\n"] if shown.notes else []
         return "\n".join([*title, *map(markdown, shown.tables), *notes, *map(markdown, shown.parts)])
-    lines = [[shown.corner, *map(_md, full_heads(shown))], [":--", *("--:" for _ in shown.columns)]]
+    lines = [[_md(shown.corner), *map(_md, full_heads(shown))], [":--", *("--:" for _ in shown.columns)]]
     for i, name in enumerate(shown.names):
-        cells = [(one_line(column.cells[i]), column.best[i]) for column in shown.columns]
+        cells = [(CELL.sub(r"\\\1", one_line(column.cells[i])), column.best[i]) for column in shown.columns]
         lines.append([_md(name), *(f"**{cell}**" if best else cell for cell, best in cells)])
-    above = [f"{shown.titles[0]}\n"] if len(shown.titles) == 1 else []
+    above = [f"{_md(shown.titles[0])}\n"] if len(shown.titles) == 1 else []
     below = ["", *(f"- {_md(line)}" for line in shown.notes)] if shown.notes else []
     return "\n".join([*above, *("| " + " | ".join(line) + " |" for line in lines), *below]) + "\n"
 
@@ -74,10 +79,10 @@ def latex(shown: Section | Table) -> str:
         return "\n".join([*map(latex, shown.tables), *map(latex, shown.parts)])
     lines = [f"% {one_line('; '.join(shown.titles) or shown.corner)}"]
     lines += [f"\\begin{{tabular}}{{l{'r' * len(shown.columns)}}}", "\\toprule", *_over(shown)]
-    lines += [" & ".join(tex(head) for head in [shown.corner, *(c.head for c in shown.columns)]) + " \\\\", "\\midrule"]
+    lines += [" & ".join([_first(shown.corner), *(tex(c.head) for c in shown.columns)]) + " \\\\", "\\midrule"]
     for i, name in enumerate(shown.names):
         cells = [f"\\textbf{{{tex(c.cells[i])}}}" if c.best[i] else tex(c.cells[i]) for c in shown.columns]
-        lines.append(" & ".join([tex(name), *cells]) + " \\\\")
+        lines.append(" & ".join([_first(name), *cells]) + " \\\\")
     lines.append("\\bottomrule")
     for line in shown.notes:
         wide = f"\\multicolumn{{{len(shown.columns) + 1}}}{{p{{0.95\\linewidth}}}}"
@@ -110,9 +115,21 @@ def tex(text: str) -> str:
     return "".join(LATEX.get(mark, mark) for mark in one_line(text))
 
 
-def one_line(text: str) -> str:
-    """Text without line breaks."""
-    return " ".join(text.split())
+def _first(text: str) -> str:
+    """The first cell of a row: after a rule or a row's end, LaTeX takes a [ or * for an option of these."""
+    found = tex(text)
+    return f"{{}}{found}" if found.startswith(("[", "*")) else found
+
+
+def _harmless_value(value: Any) -> Any:
+    """Of whatever a template puts in; what is marked as safe is ours."""
+    return harmless(value) if type(value) is str else value
+
+
+def remark(text: str, layout: str) -> str:
+    """A line above or below tables: text, md or latex, where it is a comment."""
+    line = one_line(text)
+    return {"text": line, "md": _md(line), "latex": f"% {line}"}[layout]
 
 
 def sentence(text: str) -> str:
@@ -130,6 +147,7 @@ def _templates() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader([HERE, HERE / "sections"]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_harmless_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -160,17 +178,22 @@ def spans(table: Table) -> list[tuple[str, list[Column]]]:
     return [(title, list(columns)) for title, columns in groupby(table.columns, key=lambda column: column.over)]
 
 
-def _table_text(table: Table, width: int) -> Iterator[RenderableType]:
+def _words(text: str, style: str = "") -> Text:
+    """For a terminal; what stands there is neither markup nor a command to it."""
     from rich.text import Text
 
+    return Text(harmless(text.replace("\n", " ")), style=style)
+
+
+def _table_text(table: Table, width: int) -> Iterator[RenderableType]:
     for title in dict.fromkeys(column.over for column in table.columns):
         for block in _blocks(table, [column for column in table.columns if column.over == title], width):
             if title:
-                yield Text(title, style="italic")
+                yield _words(title, "italic")
             yield _grid(table, block)
     if any(any(column.best) for column in table.columns):
-        yield Text(f"* best of its {table.ranked}", style="dim")
-    yield from map(Text, table.notes)
+        yield _words(f"* best of its {table.ranked}", "dim")
+    yield from map(_words, table.notes)
 
 
 def _blocks(table: Table, columns: Sequence[Column], width: int) -> list[list[Column]]:
@@ -195,12 +218,12 @@ def _grid(table: Table, shown: Sequence[Column]) -> RenderableType:
 
     marked = any(any(column.best) for column in shown)
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
-    grid.add_column(table.corner, overflow="fold", min_width=min(LEAST, max(map(len, table.names))))
+    grid.add_column(_words(table.corner), overflow="fold", min_width=min(LEAST, max(map(len, table.names))))
     for column in shown:
         # The star hangs to the right of the digits, so that figures stay under each other.
-        grid.add_column(Text(column.head + (" " if marked else "")), justify="right", no_wrap=True)
+        grid.add_column(_words(column.head + (" " if marked else "")), justify="right", no_wrap=True)
     for i, name in enumerate(table.names):
-        cells = [Text(c.cells[i] + ("*" if c.best[i] else " " if marked else "")) for c in shown]
+        cells = [Text(harmless(c.cells[i]) + ("*" if c.best[i] else " " if marked else "")) for c in shown]
         for cell, column in zip(cells, shown, strict=True):
             cell.stylize("bold" if column.best[i] else "")
         grid.add_row(Text(one_line(name)), *cells)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from smoothcert.contracts import ABSTAIN
+from smoothcert.foreign import one_line
+from smoothcert.report import choices
 from smoothcert.report.metrics import Figures, Interval, Share, radius_name, same_inputs
-from smoothcert.report.render import one_line
 from smoothcert.report.section import Column, Table
 from smoothcert.runs.exchange import rounded_down
 from smoothcert.runs.run import Claim, Row, Run
@@ -61,6 +62,7 @@ def table(runs: Sequence[Figures]) -> Table:
 
 def notes(runs: Sequence[Figures]) -> Iterator[str]:
     """What a reader must know of the runs, and whether they compare."""
+    yield from (f"{one_line(run.name)} is {words}" for run in runs if (words := unfinished(run.run)))
     yield from (f"{names}: {line}" for names, line in said(runs))
     yield from warnings(runs)
 
@@ -82,6 +84,27 @@ def warnings(runs: Sequence[Figures]) -> Iterator[str]:
         yield OTHER_INPUTS
     else:
         yield from _misleading(runs)
+    yield from choices.notes([run.run for run in runs])
+
+
+def notes_by_run(runs: Sequence[Run]) -> list[list[str]]:
+    """The same for the JSON object of each run beside the others."""
+    shared = list(choices.tries(runs))
+    return [
+        [
+            *filter(None, [unfinished(run)]),
+            *said_of(run),
+            *(t.words for t in shared if any(one is run for one in t.runs)),
+        ]
+        for run in runs
+    ]
+
+
+def unfinished(run: Run) -> str:
+    """`unfinished: 37 of 40 inputs`, since whoever leaves out the worst ones has better figures; else nothing."""
+    if not run.unfinished:
+        return ""
+    return f"unfinished: {len(run.rows):,} of {run.inputs or 0:,} inputs, and figures are of these alone"
 
 
 def said_of(run: Run) -> list[str]:

@@ -7,12 +7,13 @@
 the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over.
 What the radii claim stands in columns of its own, the same in all lines, which theirs do not have: `norm`, `guarantee`,
 `tested` (the class that was tested), `alpha`, and `asked` (radii asked for in advance). What a log does not say is
-*unstated*; nothing is guessed.
+*unstated*; nothing is guessed. An unfinished run has one more, `inputs`: how many it was asked for.
 Their logs round radii to nearest (erratum E7); what is written here is rounded down.
 
 CSV and Parquet are one flat table, a row an input, in full precision, with the same columns for the claim. A column is
 there when the run knows it of any input; where it is not known of one, the cell is empty. Parquet also carries what was
-asked and how it was carried out, as JSON under the key `smoothcert`.
+asked and how it was carried out, as JSON under the key `smoothcert`. In CSV, text that a spreadsheet would take for a
+formula has a ' before it; numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any, NoReturn, TypeVar, cast, get_args
 from smoothcert.contracts import ABSTAIN, Norm, TestClass
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
+from smoothcert.foreign import one_line
 from smoothcert.runs.run import Claim, Guarantee, Row, Run
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
 LONGEST_HEADER = 4096  # bytes; a foreign file of gigabytes is refused after these
+FORMULA = re.compile("[=+\\-@＝＋－＠]")  # spreadsheets in Asia take the wide signs, too
 Cell = int | float | bool | str | None
 COLUMNS: dict[str, Callable[[Row], Cell]] = {
     "idx": lambda row: row.index,
@@ -81,8 +84,20 @@ def read_log(path: Path, norm: Norm | None = None) -> Run:
     if not rows:
         raise RunError(f"log {path} must hold at least one input; got a header only")
     ordered = tuple(rows[i] for i in sorted(rows))
-    claim = _claim(path, header, lines, norm)
-    return Run(name=path.name, kind="certify" if kind == "certify" else "predict", rows=ordered, claim=claim)
+    return Run(
+        name=path.name,
+        kind="certify" if kind == "certify" else "predict",
+        rows=ordered,
+        claim=_claim(path, header, lines, norm),
+        inputs=_asked_for(path, header, lines),
+    )
+
+
+def stated(run: Run) -> dict[str, str]:
+    """What stands beside every row, by column: the claim (of predictions their risk alone), and what is missing."""
+    claim = claim_columns(run.claim)
+    known = claim if run.kind == "certify" else {name: claim[name] for name in ("alpha",) if name in claim}
+    return {**known, **({"inputs": str(run.inputs)} if run.unfinished else {})}
 
 
 def claim_columns(claim: Claim) -> dict[str, str]:
@@ -109,7 +124,7 @@ def write_cohen(run: Run, path: Path, full: bool = False) -> None:
     columns["correct"] = lambda row: int(row.correct)
     if timed:
         columns["time"] = lambda row: _clock(row.seconds or 0.0)
-    claim = claim_columns(run.claim) if run.kind == "certify" else {}
+    claim = {name: no_formula(value) for name, value in stated(run).items()}
     lines = ["\t".join([*columns, *claim])]
     lines += ["\t".join([*(str(cell(row)) for cell in columns.values()), *claim.values()]) for row in run.rows]
     write_whole(path, ("\n".join(lines) + "\n").encode())
@@ -121,8 +136,7 @@ def columns(run: Run) -> dict[str, list[Cell]]:
     known = {name: cells for name, cells in found.items() if any(cell is not None for cell in cells)}
     if run.kind == "predict":
         del known["radius"]
-        return known
-    return {**known, **{name: [value] * len(run.rows) for name, value in claim_columns(run.claim).items()}}
+    return {**known, **{name: [value] * len(run.rows) for name, value in stated(run).items()}}
 
 
 def write_csv(run: Run, path: Path) -> None:
@@ -132,8 +146,20 @@ def write_csv(run: Run, path: Path) -> None:
     lines = csv.writer(sink, lineterminator="\n")
     lines.writerow(found)
     for cells in zip(*found.values(), strict=True):
-        lines.writerow("" if cell is None else int(cell) if isinstance(cell, bool) else str(cell) for cell in cells)
+        lines.writerow(_csv_cell(cell) for cell in cells)
     write_whole(path, sink.getvalue().encode())
+
+
+def _csv_cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return no_formula(cell)
+    return "" if cell is None else str(int(cell) if isinstance(cell, bool) else cell)
+
+
+def no_formula(text: str) -> str:
+    """Text on one line that no spreadsheet carries out: what begins like a formula has a ' before it."""
+    cell = one_line(text)
+    return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell
 
 
 def write_parquet(run: Run, path: Path) -> None:
@@ -143,7 +169,11 @@ def write_parquet(run: Run, path: Path) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise OptionError("--to parquet must find the package pyarrow; got none: pip install pyarrow") from error
-    about = {"name": run.name, "kind": run.kind, "norm": run.claim.norm, **settings(run)}
+    claim = run.claim
+    about = {
+        "name": one_line(run.name), "kind": run.kind, "norm": claim.norm, "guarantee": claim.guarantee,
+        "tested": claim.test_class, "alpha": claim.alpha, "inputs": run.inputs, **settings(run),
+    }  # fmt: skip
     table = pyarrow.table(columns(run)).replace_schema_metadata({"smoothcert": json.dumps(about, ensure_ascii=False)})
     sink = io.BytesIO()
     parquet.write_table(table, sink)
@@ -207,6 +237,15 @@ def _claim(path: Path, header: list[str], lines: list[str], norm: Norm | None) -
         alpha=level,
         radii=None if radii is None else tuple(radius for radius in radii if radius is not None),
     )
+
+
+def _asked_for(path: Path, header: list[str], lines: list[str]) -> int | None:
+    """How many inputs an unfinished run was asked for, where the log says so."""
+    said = _constant(path, header, lines, "inputs")
+    number = None if said is None else _natural(said)
+    if said is not None and (number is None or number < len(lines)):
+        raise RunError(f"inputs of log {path} must be a whole number, {len(lines)} or more; got {said[:40]}")
+    return number
 
 
 def _constant(
