@@ -116,10 +116,12 @@ class Subset:
     def __post_init__(self) -> None:
         import math
 
-        if not 1 <= self.skip < foreign.WHOLE:
-            raise OptionError(f"skip of the data must be at least 1 and fit 64 bits; got {self.skip}")
-        if not 0 <= self.start < foreign.WHOLE:
-            raise OptionError(f"start of the data must be 0 or more and fit 64 bits; got {self.start}")
+        if self.skip < 1:
+            raise OptionError(f"skip of the data must be at least 1; got {self.skip}")
+        if self.start < 0:
+            raise OptionError(f"start of the data must be 0 or more; got {self.start}")
+        if max(self.skip, self.start, self.max) >= foreign.WHOLE:
+            raise OptionError("skip, start and max of the data must fit 64 bits; got a larger one")
         if self.max != -1 and self.max < 1:
             raise OptionError(f"max of the data must be -1 (all) or at least 1; got {self.max}")
         if self.image_size is not None and not 1 <= self.image_size <= _LARGEST_SIDE:
