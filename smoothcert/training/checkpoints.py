@@ -134,7 +134,7 @@ def build(config: Mapping[str, Any], whom: str) -> nn.Module:
         part = catalog.build("architectures", str(config["arch"]), config["arch_options"])
         return cast(nn.Module, part.build(shape, config["classes"]))
     except SmoothcertError as error:
-        raise ModelError(f"'{whom}' must describe a network: {error}") from error
+        raise ModelError(f"'{whom}' must describe a network: {reason(error)}") from error
     except (TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError, MemoryError, StopIteration) as error:
         raise _damaged(Path(whom), error) from error
 
