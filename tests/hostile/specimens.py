@@ -36,6 +36,14 @@ from smoothcert.spec import Recipe
 from smoothcert.training import checkpoints
 
 PICTURES = 11  # of the MATLAB specimen
+SQUARES = torch.full((2, 1, 4, 4), 0.3)
+ASKED = {"scheme": "test", "p0": 0.5}
+COMPONENTS = {
+    "_certification": ("idx\tlabel\tpredict\tradius\tunperturbed predict", "0\t0\t0.5\t0"),
+    "_selection_0.30": ("idx\tpredict\tradius\tunperturbed predict", "1\t0.5\t1"),
+    "_core_prediction": ("idx\tlabel\tpredict", "0\t0"),
+    "_entropies": ("idx\t50 percentile", "0.25"),
+}
 
 
 class Specimen(NamedTuple):
@@ -57,11 +65,39 @@ class Specimen(NamedTuple):
 
 def make(root: Path) -> dict[str, Specimen]:
     """Every specimen by name, made in this folder."""
-    found: dict[str, Specimen] = {}
     for maker in (_arrays, _pictures, _official, _networks, _composites, _logs, _caches, _runs):
-        for name, specimen in maker(root).items():
-            found[name] = specimen
-    return found
+        maker(root)
+    return known(root)
+
+
+def known(root: Path) -> dict[str, Specimen]:
+    """The same once they are made, be it by another process."""
+    (table,) = (root / "tables" / "tables").iterdir()
+    found = {
+        "npz": ("npz", "d.npz", _read_npz, 60),
+        "packed npz": ("packed", "d.npz", _read_npz, 60),
+        "png": ("pictures-png", "a/x.png", lambda at: load_data(str(at), image_size=8).tensors(), 60),
+        "jpg": ("pictures-jpg", "a/x.jpg", lambda at: load_data(str(at), image_size=8).tensors(), 60),
+        "matlab": ("official", "f.mat", lambda at: svhn.parse((at / "f.mat").read_bytes(), PICTURES), 40),
+        "idx": ("official", "f.idx", lambda at: mnist.parse((at / "f.idx").read_bytes()), 60),
+        "config": ("checkpoint", "config.json", lambda at: load(at)(SQUARES), 25),
+        "weights": ("checkpoint", "weights.safetensors", lambda at: load(at)(SQUARES), 25),
+        "state": ("checkpoint", "state.pt", lambda at: checkpoints.read_state(at), 25),
+        "legacy": ("legacy", "m.pth.tar", lambda at: load(at / "m.pth.tar"), 10),
+        "onnx": ("onnx", "m.onnx", lambda at: load(at / "m.onnx")(SQUARES), 25),
+        "onnx weights": ("onnx", "m.data", lambda at: load(at / "m.onnx")(SQUARES), 10),
+        "ensemble": ("ensemble", composite.FILE, lambda at: load(at), 80),
+        "aces": ("aces", composite.FILE, _read_aces, 80),
+        "log": ("logs", "cohen.tsv", lambda at: exchange.open_run(at / "cohen.tsv"), 100),
+        **{f"log p{ending}": ("logs", f"p{ending}", _read_components, 40) for ending in COMPONENTS},
+        "table": ("tables", f"tables/{table.name}", _read_table, 60),
+        "threads": ("threads", arrange.FILE, _read_threads, 60),
+        "recipe": ("run", "run/recipe.toml", lambda at: Recipe.read(at / "run" / "recipe.toml"), 100),
+        "run": ("run", "run/certificates.sqlite", lambda at: store.read(at / "run"), 40),
+        "document": ("document", "c.json", lambda at: certificate.read_document(at / "c.json"), 100),
+        "memory": ("memory", "m.sqlite", _read_memory, 30),
+    }
+    return {name: Specimen(root / folder, *rest) for name, (folder, *rest) in found.items()}
 
 
 def _place(root: Path, name: str) -> Path:
@@ -69,71 +105,44 @@ def _place(root: Path, name: str) -> Path:
     return root / name
 
 
-def _arrays(root: Path) -> dict[str, Specimen]:
-    plain, packed = _place(root, "npz"), _place(root, "packed")
+def _arrays(root: Path) -> None:
     random = np.random.default_rng(0)
-    np.savez(plain / "d.npz", x=random.random((6, 5), dtype=np.float32), y=np.arange(6))
-    np.savez_compressed(packed / "d.npz", x=random.integers(0, 9, (40, 3, 4), dtype=np.uint8), y=np.arange(40))
-
-    def read(folder: Path) -> object:
-        return load_data(str(folder / "d.npz"), skip=2, max=30).tensors()
-
-    return {"npz": Specimen(plain, "d.npz", read, 60), "packed npz": Specimen(packed, "d.npz", read, 60)}
+    floats, few = random.random((6, 5), dtype=np.float32), random.integers(0, 9, (40, 3, 4), dtype=np.uint8)
+    np.savez(_place(root, "npz") / "d.npz", x=floats, y=np.arange(6))
+    np.savez_compressed(_place(root, "packed") / "d.npz", x=few, y=np.arange(40))
 
 
-def _pictures(root: Path) -> dict[str, Specimen]:
-    found = {}
+def _read_npz(folder: Path) -> object:
+    return load_data(str(folder / "d.npz"), skip=2, max=30).tensors()
+
+
+def _pictures(root: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 10, 3), dtype=np.uint8)
     for ending in ("png", "jpg"):
-        folder = _place(root, f"pictures-{ending}")
-        (folder / "a").mkdir()
-        pixels = np.random.default_rng(0).integers(0, 256, (12, 10, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / "a" / f"x.{ending}")
-        found[ending] = Specimen(
-            folder, f"a/x.{ending}", lambda folder: load_data(str(folder), image_size=8).tensors(), 60
-        )
-    return found
+        Image.fromarray(pixels).save(_place(root, f"pictures-{ending}/a") / f"x.{ending}")
 
 
-def _official(root: Path) -> dict[str, Specimen]:
+def _official(root: Path) -> None:
     from scipy.io import savemat
 
-    folder, random = _place(root, "official"), np.random.default_rng(0)
-    buffer = io.BytesIO()
-    pixels = random.integers(0, 256, (32, 32, 3, PICTURES), dtype=np.uint8)
+    folder, buffer = _place(root, "official"), io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3, PICTURES), dtype=np.uint8)
     savemat(buffer, {"X": pixels, "y": (np.arange(PICTURES) % 10 + 1)[:, None].astype(np.uint8)}, do_compression=True)
     (folder / "f.mat").write_bytes(buffer.getvalue())
     (folder / "f.idx").write_bytes(b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (3, 4, 5)) + bytes(60))
-    return {
-        "matlab": Specimen(folder, "f.mat", lambda at: svhn.parse((at / "f.mat").read_bytes(), PICTURES), 40),
-        "idx": Specimen(folder, "f.idx", lambda at: mnist.parse((at / "f.idx").read_bytes()), 60),
-    }
 
 
-def _networks(root: Path) -> dict[str, Specimen]:
-    folder, beside, legacy = _place(root, "checkpoint"), _place(root, "onnx"), _place(root, "legacy")
+def _networks(root: Path) -> None:
     config = {"arch": "mlp", "arch_options": {"mean": [0.5], "std": [0.5]}, "shape": [1, 4, 4], "classes": 3,
               "settings": {"value_range": None}}  # fmt: skip
     network = checkpoints.build(config, "test").eval()
-    checkpoints.save(folder, network, config, {"weights": checkpoints.plain(network), "optimiser": {}})
+    state = {"weights": checkpoints.plain(network), "optimiser": {}}
+    checkpoints.save(_place(root, "checkpoint"), network, config, state)
     residual = {"arch": "resnet8", "arch_options": {}, "shape": [3, 32, 32], "classes": 10}
     states = checkpoints.build(residual, "test").state_dict()
     kept = {name: state for name, state in states.items() if not name.startswith("normalise.")}
-    saved = {"arch": "cifar_resnet8", "state_dict": kept}
-    torch.save(saved, legacy / "m.pth.tar")
-    _onnx(beside)
-    x = torch.rand(2, 1, 4, 4)
-
-    def asked(folder: Path) -> object:
-        return load(folder)(x)
-
-    return {
-        "config": Specimen(folder, "config.json", asked),
-        "weights": Specimen(folder, "weights.safetensors", asked),
-        "state": Specimen(folder, "state.pt", lambda at: checkpoints.read_state(at)),
-        "legacy": Specimen(legacy, "m.pth.tar", lambda at: load(at / "m.pth.tar"), 10),
-        "onnx": Specimen(beside, "m.onnx", lambda at: load(at / "m.onnx")(x)),
-        "onnx weights": Specimen(beside, "m.data", lambda at: load(at / "m.onnx")(x), 10),
-    }
+    torch.save({"arch": "cifar_resnet8", "state_dict": kept}, _place(root, "legacy") / "m.pth.tar")
+    _onnx(_place(root, "onnx"))
 
 
 def _onnx(folder: Path) -> None:
@@ -151,7 +160,7 @@ def _onnx(folder: Path) -> None:
     onnx.save(model, folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
 
 
-def _composites(root: Path) -> dict[str, Specimen]:
+def _composites(root: Path) -> None:
     ensemble, aces = _place(root, "ensemble"), _place(root, "aces")
     members = tuple(composite.described(ensemble, spec) for spec in ("lines:a", "lines:b"))
     weighted = {"name": "weighted_vote", "weights": [0.25, 0.75]}
@@ -164,72 +173,56 @@ def _composites(root: Path) -> dict[str, Specimen]:
     parts = tuple(composite.described(aces, *role) for role in roles)
     composite.write(aces, Composite("aces", parts, options={"theta": 0.3}))
 
-    def together(folder: Path) -> object:
-        from smoothcert import Aces
 
-        composite.outline(folder)
-        return Aces.load(folder)
+def _read_aces(folder: Path) -> object:
+    from smoothcert import Aces
 
-    return {
-        "ensemble": Specimen(ensemble, composite.FILE, lambda at: load(at), 80),
-        "aces": Specimen(aces, composite.FILE, together, 80),
-    }
+    composite.outline(folder)
+    return Aces.load(folder)
 
 
-def _logs(root: Path) -> dict[str, Specimen]:
+def _logs(root: Path) -> None:
     folder = _place(root, "logs")
     rows = [f"{i}\t{i % 3}\t{i % 3}\t{i / 10}\t1\t0:00:0{i}.5\t1000\tl2\t0.001" for i in range(8)]
     header = "idx\tlabel\tpredict\tradius\tcorrect\ttime\tdraws\tnorm\talpha"
     (folder / "cohen.tsv").write_text("\n".join([header, *rows]) + "\n")
-    columns = {
-        "_certification": ("idx\tlabel\tpredict\tradius\tunperturbed predict", lambda i: f"{i}\t0\t0\t0.5\t0"),
-        "_selection_0.30": ("idx\tpredict\tradius\tunperturbed predict", lambda i: f"{i}\t1\t0.5\t1"),
-        "_core_prediction": ("idx\tlabel\tpredict", lambda i: f"{i}\t0\t0"),
-        "_entropies": ("idx\t50 percentile", lambda i: f"{i}\t0.25"),
-    }
-    for ending, (names, row) in columns.items():
-        (folder / f"p{ending}").write_text("\n".join([names, *map(row, range(6))]) + "\n")
-
-    def components(folder: Path) -> object:
-        prefix = folder / "p"
-        component_logs.is_prefix(prefix)
-        indices, labels, _ = component_logs.certification(prefix)
-        component_logs.selection(prefix, indices)
-        component_logs.core(prefix, indices, labels)
-        return component_logs.median_entropy(prefix, indices)
-
-    found = {"log": Specimen(folder, "cohen.tsv", lambda at: exchange.open_run(at / "cohen.tsv"), 100)}
-    return found | {f"log p{ending}": Specimen(folder, f"p{ending}", components, 40) for ending in columns}
+    for ending, (names, row) in COMPONENTS.items():
+        (folder / f"p{ending}").write_text("\n".join([names, *(f"{i}\t{row}" for i in range(6))]) + "\n")
 
 
-def _caches(root: Path) -> dict[str, Specimen]:
+def _read_components(folder: Path) -> object:
+    prefix = folder / "p"
+    component_logs.is_prefix(prefix)
+    indices, labels, _ = component_logs.certification(prefix)
+    component_logs.selection(prefix, indices)
+    component_logs.core(prefix, indices, labels)
+    return component_logs.median_entropy(prefix, indices)
+
+
+def _caches(root: Path) -> None:
+    with _cache(_place(root, "tables")):
+        spending.cached(ASKED, _right)
+    (_place(root, "threads") / arrange.FILE).write_text(json.dumps({"a" * 32: [1, 2], "b" * 32: [2, 1]}))
+
+
+def _right() -> spending.Boundaries:
+    return spending.Boundaries(*(np.array(column) for column in ([10, 20], [9, 15], [3, 8])))
+
+
+def _read_table(folder: Path) -> object:
     """Caches are never worth a line: what is damaged in them is made again."""
-    tables, threads = _place(root, "tables"), _place(root, "threads")
-    asked = {"scheme": "test", "p0": 0.5}
-    right = spending.Boundaries(*(np.array(column) for column in ([10, 20], [9, 15], [3, 8])))
-    with _cache(tables):
-        spending.cached(asked, lambda: right)
-    (threads / arrange.FILE).write_text(json.dumps({"a" * 32: [1, 2], "b" * 32: [2, 1]}))
+    with _cache(folder):
+        found, right = spending.cached(ASKED, _right), _right()
+    pairs = zip((found.size, found.accept, found.reject), (right.size, right.accept, right.reject), strict=True)
+    assert all(np.array_equal(*pair) for pair in pairs), "a damaged table was believed"
+    return found
 
-    def table(folder: Path) -> object:
-        with _cache(folder):
-            found = spending.cached(asked, lambda: right)
-        pairs = zip((found.size, found.accept, found.reject), (right.size, right.accept, right.reject), strict=True)
-        same = all(np.array_equal(*pair) for pair in pairs)
-        assert same, "a damaged table was believed"
-        return found
 
-    def arrangements(folder: Path) -> object:
-        with _cache(folder):
-            known = arrange._remembered()
-        assert all(min(pair) > 0 for pair in known.values())
-        return known
-
-    (file,) = (tables / "tables").iterdir()
-    return {
-        "table": Specimen(tables, str(file.relative_to(tables)), table, 60),
-        "threads": Specimen(threads, arrange.FILE, arrangements, 60),
-    }
+def _read_threads(folder: Path) -> object:
+    with _cache(folder):
+        found = arrange._remembered()
+    assert all(min(pair) > 0 for pair in found.values())
+    return found
 
 
 @contextlib.contextmanager
@@ -245,24 +238,17 @@ def _cache(folder: Path):
             os.environ["SMOOTHCERT_CACHE"] = before
 
 
-def _runs(root: Path) -> dict[str, Specimen]:
+def _runs(root: Path) -> None:
     place, document, memory = _place(root, "run"), _place(root, "document"), _place(root, "memory")
     data = small_run.write_data(place / "data.npz")
     small_run.make(place / "run", data)
-    (place / "run" / "lock").unlink(missing_ok=True)
     _, inputs = small_run.recipe_for(data)
     made = certificate.document(store.read(place / "run"), 5, inputs).tables()
     (document / "c.json").write_text(json.dumps(made))
     islands_data = islands.write_data(memory / "data.npz", 4)
     memory_run.make(memory / "run", islands_data, memory / "m.sqlite")
 
-    def remembered(folder: Path) -> object:
-        with Memory.open(folder / "m.sqlite", frozen=True) as found:
-            return found
 
-    return {
-        "recipe": Specimen(place, "run/recipe.toml", lambda at: Recipe.read(at / "run" / "recipe.toml"), 100),
-        "run": Specimen(place, "run/certificates.sqlite", lambda at: store.read(at / "run"), 40),
-        "document": Specimen(document, "c.json", lambda at: certificate.read_document(at / "c.json"), 100),
-        "memory": Specimen(memory, "m.sqlite", remembered, 30),
-    }
+def _read_memory(folder: Path) -> object:
+    with Memory.open(folder / "m.sqlite", frozen=True) as found:
+        return found
