@@ -101,7 +101,7 @@ def read_network(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
     config, path = read_config(folder), folder / WEIGHTS
     weights = read_tensors(path)[0]
     with torch.device("meta"):  # names and shapes first: a config can describe more than any memory holds
-        check_fit(build(config, str(folder / CONFIG)), weights, str(path))
+        check_fit(build(config, str(folder / CONFIG), len(weights)), weights, str(path))
     network = build(config, str(folder / CONFIG))
     fill(network, weights, str(path))
     return network.eval(), config
@@ -127,11 +127,14 @@ def read_any(path: str | Path) -> nn.Module:
     return read(path)[0]
 
 
-def build(config: Mapping[str, Any], whom: str) -> nn.Module:
-    """The untrained network that a config describes."""
+def build(config: Mapping[str, Any], whom: str, tensors: int | None = None) -> nn.Module:
+    """The untrained network that a config describes; of so many tensors, a layer needs at least one."""
     try:
         shape = tuple(int(size) for size in config["shape"])
         part = catalog.build("architectures", str(config["arch"]), config["arch_options"])
+        layers = max(getattr(part, "depth", 0), getattr(part, "hidden", 0))
+        if tensors is not None and layers > tensors:
+            raise ModelError(f"its {layers} layers must have weights; got {tensors} tensors")
         return cast(nn.Module, part.build(shape, config["classes"]))
     except SmoothcertError as error:
         raise ModelError(f"'{whom}' must describe a network: {reason(error)}") from error
