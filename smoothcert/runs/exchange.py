@@ -169,7 +169,7 @@ def _lines(path: Path) -> tuple[list[str], list[str]]:
     first, _, rest = held.partition(b"\n")
     try:
         header = first[:LONGEST_HEADER].decode("utf-8-sig").rstrip("\r").split("\t")
-        _check_header(path, header)
+        _check_header(path, header[:-1] if len(first) > LONGEST_HEADER else header)
         if len(first) > LONGEST_HEADER:
             _refuse(path, 1, f"have at most {LONGEST_HEADER} bytes", f"{len(first)}")
         text = rest.decode()
