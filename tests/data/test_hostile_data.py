@@ -140,6 +140,15 @@ def test_rot_behind_the_selected_rows_does_not_pass(tmp_path):
         data.load(str(path), max=3)
 
 
+@pytest.mark.parametrize("label", [2**63, 2**62, 2**20])
+def test_labels_to_learn_are_classes(tmp_path, label):
+    from smoothcert.training.selection import relabelled
+
+    np.savez(tmp_path / "l.npz", index=np.arange(3), label=np.array([0, 1, label], dtype=np.uint64))
+    with pytest.raises(DataError, match=f"must be below 1048576; got {label}"):
+        relabelled(data.load("digits", "train"), tmp_path / "l.npz")
+
+
 # --- folders of images
 
 
