@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import re
 import sqlite3
 import stat
@@ -18,7 +19,7 @@ import time
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
@@ -37,22 +38,45 @@ SECONDS = 600.0  # that one statement may take: a table of a million rows needs 
 
 def content(path: Path, what: str, error: type[SmoothcertError] = RunError, largest: int = LARGEST) -> bytes:
     """The bytes of a regular file. A FIFO would wait for ever, and a device would never end."""
+    size = size_of(path, what, error)
+    if size > largest:
+        raise error(f"{what} '{path}' must have at most {largest} bytes; got {size}")
+    try:
+        return path.read_bytes()
+    except OSError as cause:
+        raise error(f"{what} '{path}' must be a readable file; got: {cause.strerror or cause}") from cause
+
+
+def size_of(path: Path, what: str, error: type[SmoothcertError] = RunError) -> int:
+    """Bytes of a regular file, for whoever reads it by other means; anything else is refused without being opened."""
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise error(f"{what} '{path}' must be a regular file; got {_kind(found.st_mode)}")
-        if found.st_size > largest:
-            raise error(f"{what} '{path}' must have at most {largest} bytes; got {found.st_size}")
-        return path.read_bytes()
     except (OSError, ValueError) as cause:  # ValueError: a name with a zero byte
         said = cause.strerror or cause if isinstance(cause, OSError) else cause
         raise error(f"{what} '{path}' must be a readable file; got: {said}") from cause
+    if not stat.S_ISREG(found.st_mode):
+        raise error(f"{what} '{path}' must be a regular file; got {_kind(found.st_mode)}")
+    return found.st_size
 
 
 def is_regular(path: Path) -> bool:
     """Whether a regular file is there; names that no file system can hold are none."""
+    return _is(path, stat.S_ISREG)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there."""
+    return _is(path, stat.S_ISDIR)
+
+
+def is_there(path: Path) -> bool:
+    """Whether anything is there."""
+    return _is(path, lambda mode: True)
+
+
+def _is(path: Path, kind: Callable[[int], bool]) -> bool:
     try:
-        return path.is_file()
+        return kind(path.stat().st_mode)
     except (OSError, ValueError):
         return False
 
@@ -64,6 +88,11 @@ def special(name: str) -> str | None:
     except (OSError, ValueError):
         return None
     return None if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else _kind(mode)
+
+
+def memory_share() -> int:
+    """Bytes that one foreign file may make us hold: half of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def _kind(mode: int) -> str:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeAlias
 import torch
 from torch import Tensor
 
-from smoothcert.arithmetic import ChosenNoise, choose
+from smoothcert.arithmetic import ChosenNoise, choose, refuse_low_bits
 from smoothcert.arithmetic import check as check_arithmetic
 from smoothcert.catalog import describe
 from smoothcert.classifiers import Ready, composite, load, ready, wrap
@@ -128,6 +128,7 @@ class Smoothed:
         self._look_again()
         prepared = {key: self._prepare(x) for key, x in unique.items()}
         chosen = choose(self.noise, self._arithmetic, enumerate(tensors), getattr(self.classifier, "noises", ()))
+        self._probe(prepared, unique, chosen, seed)
         engine = Local(batch, seed, workers=max((ready.workers for ready in prepared.values()), default=1))
         sources = {key: _source(ready.classifier, chosen) for key, ready in prepared.items()}
         outcomes = engine.run(Job(key, x, procedure(sources[key], x.numel())) for key, x in unique.items())
@@ -135,6 +136,18 @@ class Smoothed:
         notes = [*(ready.note for ready in prepared.values()), chosen.reason, *engine.notes]
         self.notes = tuple(note for note in dict.fromkeys(notes) if note)
         return [self._checked(found[key]) for key in keys]
+
+    def _probe(
+        self, prepared: Mapping[int, Ready], inputs: Mapping[int, Tensor], chosen: ChosenNoise, seed: int
+    ) -> None:
+        """Where noise is added in floats, refuse a network that reads its last bits, here and now."""
+        for shape, ready_ in self._ready.items():
+            some = [inputs[key] for key in prepared if tuple(inputs[key].shape) == shape]
+            source = _source(ready_.classifier, chosen)
+            whole = source.classifier
+            inside = zip(whole.members, whole.noises, strict=True) if isinstance(whole, Bundle) else ()
+            for network, noise in inside or ((whole, source.noise),):
+                refuse_low_bits(network, noise, some, seed)
 
     def _look_again(self) -> None:
         """The networks are the user's: one whose weights have changed is made ready again, train mode is refused."""

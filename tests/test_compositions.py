@@ -133,7 +133,7 @@ def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
     with pytest.raises(ModelError, match=r"member switches:core of .* its hash differs"):
         smoothcert.Aces.load(tmp_path / "a")
     path.write_text("{")
-    with pytest.raises(ModelError, match="must describe a model of several networks"):
+    with pytest.raises(ModelError, match="must be JSON"):
         smoothcert.Aces.load(tmp_path / "a")
 
 

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from smoothcert import foreign
 from smoothcert.contracts import batch_rows
-from smoothcert.errors import OutputError
+from smoothcert.errors import OutputError, SmoothcertError
 from smoothcert.files import cache_folder, write_whole
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from smoothcert.classifiers.onnx import Onnx
 
+FILE = "threads.json"
 SECONDS = 0.3  # of each measurement
 ROUNDS = 2
 
@@ -44,8 +46,9 @@ def fastest(network: Onnx, example: Tensor, total: int) -> Arrangement:
     if total == 1:
         return Arrangement(1, 1)
     key = _key(network, example, total)
-    if (known := _remembered().get(key)) is not None:
-        return Arrangement(*known)
+    known = _remembered().get(key)
+    if known is not None and known.workers * known.threads <= total:
+        return known
     candidates = [Arrangement(1, total), Arrangement(total, 1)]
     if total >= 8:
         candidates.append(Arrangement(total // 4, 4))
@@ -94,21 +97,20 @@ def _processor() -> str:
         return ""
 
 
-def _remembered() -> dict[str, list[int]]:
+def _remembered() -> dict[str, Arrangement]:
+    """What was measured before; what is not whole, or not ours, was not."""
+    path = cache_folder() / FILE
     try:
-        found = json.loads((cache_folder() / "threads.json").read_text())
-    except (OSError, ValueError):
+        found = foreign.parse_json(foreign.content(path, "cache"), "cache")
+        known = foreign.typed(dict[str, tuple[int, int]], found)
+    except (SmoothcertError, ValueError, TypeError):
         return {}
-    return {key: pair for key, pair in found.items() if _sane(pair)} if isinstance(found, dict) else {}
-
-
-def _sane(pair: object) -> bool:
-    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) and n > 0 for n in pair)
+    return {key: Arrangement(*pair) for key, pair in known.items() if min(pair) > 0}
 
 
 def _remember(key: str, best: Arrangement) -> None:
     try:
         cache_folder().mkdir(parents=True, exist_ok=True)
-        write_whole(cache_folder() / "threads.json", json.dumps({**_remembered(), key: list(best)}).encode())
+        write_whole(cache_folder() / FILE, json.dumps({**_remembered(), key: best}).encode())
     except (OSError, OutputError):
         return  # a memory that cannot be written is only slower

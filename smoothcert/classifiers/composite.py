@@ -22,13 +22,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from smoothcert import catalog, zoo
+from smoothcert import catalog, foreign, zoo
 from smoothcert.classifiers.composed import Bundle, DenoisedClassifier
 from smoothcert.classifiers.digests import Covers, ModelDigest
 from smoothcert.contracts import Classifier
-from smoothcert.errors import ModelError, OutputError, SmoothcertError
+from smoothcert.errors import ModelError, OutputError, reason
 from smoothcert.files import write_whole, writing
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ FILE = "composite.json"
 FORMAT = 1
 OLDER = ("ensemble.json", "composition.json", "denoised.json")
 CLASSIFIER = "classifier"  # the role behind the denoisers
+DEEPEST, MOST = 8, 1000  # composites inside each other, and networks in all: a few files can name 2^1000 of them
 
 Kind = Literal["ensemble", "denoised", "aces", "route"]
 Part = Mapping[str, Any]  # {"name": …, option: value, …}
@@ -61,6 +62,29 @@ class Member(NamedTuple):
     noise: Part | None = None
 
 
+class MemberFacts(NamedTuple):
+    """What `facts` may say."""
+
+    shape: tuple[int, ...] | None = None
+    classes: int | None = None
+    range: tuple[float, float] | None = None
+
+
+class FittedOn(NamedTuple):
+    """What `holdout` may say; indices and marks are lists in one text each."""
+
+    indices: str
+    marks: str
+    data: str = ""
+    split: str = ""
+    digest: str = ""
+    noise: Part | None = None
+    seed: int = 0
+    accuracy: tuple[float, ...] = ()
+    ensemble_accuracy: float | None = None
+    report: Part | None = None
+
+
 @dataclass(frozen=True)
 class Composite:
     """Everything that composite.json says."""
@@ -75,16 +99,18 @@ class Composite:
     holdout: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """ValueError where the members cannot be those of this kind."""
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {self.kind}")
+        """TypeError or ValueError where something is not of its type, or members cannot be those of this kind."""
+        foreign.typed(Kind, self.kind, "kind")
+        foreign.typed(MemberFacts, dict(self.facts), "facts")
         last = [member.role == CLASSIFIER for member in self.members]
         if self.kind == "denoised" and not (last == [False] * (len(last) - 1) + [True] and len(last) > 1):
             raise ValueError("denoisers must come first, and one classifier last")
         if self.kind == "denoised" and (self.vote is None) != (len(last) == 2):
             raise ValueError(f"{len(last) - 1} denoisers and vote {self.vote}")
-        if self.holdout and len(self.holdout["indices"].split()) != len(self.holdout["marks"].split()):
-            raise ValueError("indices and marks of holdout differ in number")
+        if self.holdout is not None:
+            fitted = foreign.typed(FittedOn, dict(self.holdout), "holdout")
+            if len([int(index) for index in fitted.indices.split()]) != len(fitted.marks.split()):
+                raise ValueError("indices and marks of holdout differ in number")
 
     @property
     def digest(self) -> ModelDigest:
@@ -97,7 +123,7 @@ class Composite:
 
 def is_composite(path: Path) -> bool:
     """Whether this is the folder of one."""
-    return (path / FILE).is_file()
+    return foreign.is_regular(path / FILE)
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -111,26 +137,20 @@ def kind_of(path: Path) -> Kind | None:
 def read(folder: Path, *kinds: Kind) -> Composite:
     """What the folder says; ModelError when it is damaged, or of none of these kinds."""
     path = folder / FILE
-    if not path.is_file():
-        held = next((f"; it holds {name}, of an older version" for name in OLDER if (folder / name).exists()), "")
+    if not foreign.is_regular(path):
+        older = (name for name in OLDER if foreign.is_there(folder / name))
+        held = next((f"; it holds {name}, of an older version" for name in older), "")
         raise ModelError(f"'{folder}' must be the folder of a composition, with {FILE}{held or '; it holds none'}")
+    table = foreign.parse_json(foreign.content(path, "description", ModelError), f"'{path}'", ModelError)
     try:
-        table = json.loads(path.read_bytes())
-        if table.pop("format") != FORMAT:
+        if not isinstance(table, dict) or table.pop("format", None) != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
-        members = tuple(_member(entry) for entry in table.pop("members"))
-        found = Composite(members=members, **table)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found: Composite = foreign.typed(Composite, table)
+    except (ValueError, TypeError) as error:
         raise ModelError(f"'{path}' must describe a model of several networks; it cannot be read ({error})") from error
     if kinds and found.kind not in kinds:
         raise ModelError(f"'{folder}' must be a composition of kind {' or '.join(kinds)}; got {found.kind}")
     return found
-
-
-def _member(entry: Mapping[str, Any]) -> Member:
-    covers: Covers = "weights" if entry["covers"] == "weights" else "source"
-    place, digest, role = (str(entry[key]) for key in ("place", "digest", "role"))
-    return Member(place, digest, bool(entry["path"]), covers, role, entry["noise"])
 
 
 def write(folder: Path, composite: Composite) -> None:
@@ -175,14 +195,33 @@ def located(folder: Path, member: Member) -> str:
 
 def load(folder: Path) -> Classifier:
     """The classifier, or the networks of a composition, if its members are still what they were."""
+    _refuse_endless(folder)
     composite = read(folder)
     return _built(folder, composite, [_loaded(folder, member) for member in composite.members])
+
+
+def _refuse_endless(folder: Path) -> None:
+    """Refuse what would take too long to load: composites that name each other, in a circle or ever more often."""
+    waiting, networks = [(folder, 1)], 0
+    while waiting:
+        place, depth = waiting.pop()
+        for member in read(place).members:
+            networks += 1
+            inner = Path(located(place, member))
+            if member.path and is_composite(inner):
+                waiting.append((inner, depth + 1))
+        if depth > DEEPEST or networks > MOST:
+            raise ModelError(
+                f"'{folder}' must hold at most {MOST} networks, {DEEPEST} composites deep; got more, or it holds itself"
+            )
 
 
 def outline(folder: Path) -> Bundle:
     """A composition without its networks, to replay what they once answered."""
     composite = read(folder, "aces", "route")
-    return _bundle(composite, [_absent] * len(composite.members))
+    built = _built(folder, composite, [_absent] * len(composite.members))
+    assert isinstance(built, Bundle)  # since of this kind
+    return built
 
 
 def bundle(folder: Path, kind: Kind) -> tuple[Composite, Bundle]:
@@ -216,11 +255,14 @@ def _facts(path: Path) -> dict[str, Any]:
 
     if is_composite(path):
         return dict(read(path).facts)
-    if not (path / CONFIG).is_file():
+    if not foreign.is_regular(path / CONFIG):
         return {}
     config = read_config(path)
-    value_range = config.get("settings", {}).get("value_range")
-    return {"shape": list(config["shape"]), "classes": config["classes"], "range": value_range}
+    return {
+        "shape": list(config["shape"]),
+        "classes": config["classes"],
+        "range": config["settings"].get("value_range"),
+    }
 
 
 def _loaded(folder: Path, member: Member) -> Classifier:
@@ -229,7 +271,7 @@ def _loaded(folder: Path, member: Member) -> Classifier:
     from smoothcert.classifiers import load as load_model
 
     spec = located(folder, member)
-    if member.path and not Path(spec).exists():
+    if member.path and not foreign.is_there(Path(spec)):
         raise ModelError(f"member {spec} of '{folder}' must exist; got no such file or folder")
     # A path's hash comes first: a folder that contains itself would never end. That of a callable needs it imported.
     loaded = None if member.path else load_model(spec, f"'{folder}'")
@@ -249,8 +291,8 @@ def _built(folder: Path, composite: Composite, members: Sequence[Classifier]) ->
             if composite.vote is None:
                 return members[0]
         return compose(members, composite.vote or {}, composite.cascade)
-    except (SmoothcertError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"'{folder / FILE}' must describe {WORDS[composite.kind]}: {error}") from error
+    except Exception as error:  # parts say in many ways that settings are not theirs
+        raise ModelError(f"'{folder / FILE}' must describe {WORDS[composite.kind]}: {reason(error)}") from error
 
 
 def _bundle(composite: Composite, members: Sequence[Classifier]) -> Bundle:

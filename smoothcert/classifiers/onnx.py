@@ -24,10 +24,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from smoothcert import foreign
 from smoothcert.errors import ModelError
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 1.0  # seconds in which a second interruption is taken for the same
+LARGEST = 2**31  # bytes of a file without its external data: no ONNX file can be larger
 TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
 
@@ -85,8 +87,10 @@ class Onnx:
 def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
     import onnxruntime
 
-    if content is None and not path.is_file():
+    if content is None and not foreign.is_there(path):
         raise ModelError(f"{path} must be an ONNX file; there is no such file")
+    if content is None:
+        parts(path)  # refuses what must not be opened
     options = onnxruntime.SessionOptions()
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
@@ -103,7 +107,7 @@ def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
 
 def parts(path: Path) -> list[Path]:
     """The file, and the files beside it that hold weights of its network, if there are any ("external data")."""
-    content = path.read_bytes()
+    content = foreign.content(path, "model", ModelError, LARGEST)
     if b"location" not in content:  # the key under which such a file is named
         return [path]
     import onnx
@@ -113,7 +117,20 @@ def parts(path: Path) -> list[Path]:
         names = {*_external(onnx.load_model_from_string(content))}
     except DecodeError:
         return [path]  # whoever opens it says that it is damaged
-    return [path, *(file for name in sorted(names) if (file := path.parent / name).is_file())]
+    return [path, *(_beside(path, name) for name in sorted(names))]
+
+
+def _beside(path: Path, name: str) -> Path:
+    """A file of weights in the folder of its network or below, wherever links lead; another is not opened."""
+    home, file = path.resolve().parent, path.parent / name
+    try:
+        inside = file.resolve().is_relative_to(home) and not Path(name).is_absolute()
+    except (OSError, ValueError, RuntimeError):  # names that no file can have, links in a circle
+        inside = False
+    if not inside:
+        raise ModelError(f"weights of '{path}' must lie beside it; got {name[:200]!r}")
+    foreign.size_of(file, f"weights of '{path}',", ModelError)
+    return file
 
 
 def _external(message: Any) -> Iterator[str]:

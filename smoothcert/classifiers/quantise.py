@@ -22,7 +22,7 @@ from smoothcert.classifiers.module import Module
 from smoothcert.classifiers.onnx import Onnx, from_network, quiet
 from smoothcert.contracts import Classifier, Noise, Stream
 from smoothcert.data import Inputs
-from smoothcert.errors import DataError, ModelError
+from smoothcert.errors import DataError, ModelError, reason
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -192,7 +192,10 @@ def _batches(noisy: Tensor, rows: int | None) -> list[Tensor]:
 def _read(network: Onnx) -> ModelProto:
     import onnx
 
-    model = onnx.load_from_string(network.content) if network.content is not None else onnx.load(network.path)
+    try:
+        model = onnx.load_from_string(network.content) if network.content is not None else onnx.load(network.path)
+    except Exception as error:  # of a file that ONNX Runtime could read, and onnx cannot
+        raise ModelError(f"{network.path} must be a network that onnx can read; got: {reason(error)}") from error
     if model.graph.input[0].type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
         raise ModelError(f"the input of {network.path} must be float32 to be quantised; got another type")
     return model

@@ -13,7 +13,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from smoothcert.errors import DataError, OptionError, reason, unknown
+from smoothcert import foreign
+from smoothcert.errors import DataError, OptionError, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from smoothcert.data._sets import Array as Array
     from smoothcert.data._sets import DataSet
 
+_LARGEST_SIDE = 8192  # that images are resized to
 _CHUNK = 512  # inputs turned into floats at a time while hashing: bounds memory, not results
 
 
@@ -118,14 +120,16 @@ class Subset:
             raise OptionError(f"skip of the data must be at least 1; got {self.skip}")
         if self.start < 0:
             raise OptionError(f"start of the data must be 0 or more; got {self.start}")
+        if max(self.skip, self.start, self.max) >= foreign.WHOLE:
+            raise OptionError("skip, start and max of the data must fit 64 bits; got a larger one")
         if self.max != -1 and self.max < 1:
             raise OptionError(f"max of the data must be -1 (all) or at least 1; got {self.max}")
-        if self.image_size is not None and self.image_size < 1:
-            raise OptionError(f"image_size of the data must be at least 1; got {self.image_size}")
+        if self.image_size is not None and not 1 <= self.image_size <= _LARGEST_SIDE:
+            raise OptionError(f"image_size of the data must be from 1 to {_LARGEST_SIDE}; got {self.image_size}")
         if self.value_range is not None:
             low, high = self.value_range
             object.__setattr__(self, "value_range", (low, high))  # a list where it was read from a file
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            if not (low < high and math.isfinite(high - low)):  # nor is the width of NaN or infinity
                 raise OptionError(
                     f"range of the data must be two finite numbers lo,hi with lo < hi; got {low:g},{high:g}"
                 )
@@ -140,18 +144,18 @@ class Subset:
         from smoothcert import catalog
         from smoothcert.data import _files
 
-        path = Path(self.spec).expanduser()
+        path = _expanded(self.spec)
         if self.spec in catalog.names("data"):
             self._refuse(range=self.value_range, image_size=self.image_size)
             return self._named()
         if path.suffix == ".npz":
             self._refuse(image_size=self.image_size)
             return _files.load_npz(path, self)
-        if path.is_dir():
+        if foreign.is_folder(path):
             self._refuse(range=self.value_range)
             return _files.load_folder(path, self)
-        if path.exists() or len(path.parts) > 1:
-            got = "another kind of file" if path.exists() else "no such file"
+        if foreign.is_there(path) or len(path.parts) > 1:
+            got = "another kind of file" if foreign.is_there(path) else "no such file"
             raise DataError(
                 f"data '{self.spec}' must be a data set's name, an .npz file or a folder of images; got {got}"
             )
@@ -187,6 +191,14 @@ class Subset:
                 )
 
 
+def _expanded(spec: str) -> Path:
+    """A path that may begin with ~, of this user or of one who exists."""
+    try:
+        return Path(spec).expanduser()
+    except RuntimeError:
+        return Path(spec)
+
+
 def load(
     spec: str,
     split: str = "test",
@@ -211,22 +223,7 @@ def class_names(spec: str) -> tuple[str, ...]:
 
 def read_arrays(what: str, path: Path, *names: str) -> list[Array]:
     """The arrays of these names in an `.npz` file, which is what."""
-    import numpy as np
+    from smoothcert.data._npz import NpzArchive
 
-    if not path.is_file():
-        raise DataError(f"{what} '{path}' must be an .npz file; got {'a folder' if path.is_dir() else 'no such file'}")
-    arrays, wanted = None, " and ".join(names)
-    try:
-        # Pickles stay shut: a data file must not be able to run code.
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.lib.npyio.NpzFile):
-            with archive:
-                arrays = {name: archive[name] for name in archive.files if name in names}
-                held = ", ".join(archive.files) or "nothing"
-    except Exception as error:  # a foreign or damaged file can provoke anything in its reader
-        raise DataError(f"{what} '{path}' must be a sound .npz file of plain arrays; got: {reason(error)}") from error
-    if arrays is None:
-        raise DataError(f"{what} '{path}' must be an .npz archive with arrays {wanted}; got a single array")
-    if len(arrays) < len(names):
-        raise DataError(f"{what} '{path}' must hold arrays {wanted}; got {held}")
-    return [arrays[name] for name in names]
+    with NpzArchive(what, path) as archive:
+        return [archive.read(header) for header in archive.headers(names)]

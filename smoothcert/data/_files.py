@@ -4,6 +4,8 @@ Folders have the ImageFolder layout, root/<split>/<class>/*.png|jpg|jpeg. ImageN
 (Cohen et al. 2019): shorter side to 256, centre crop 224, by image_size=224.
 """
 
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +14,15 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from smoothcert.data import Inputs, Subset, read_arrays
+from smoothcert import foreign
+from smoothcert.data import Inputs, Subset
+from smoothcert.data._npz import ArrayHeader, NpzArchive
 from smoothcert.data._sets import Array
 from smoothcert.errors import DataError, reason
 
 _ENDINGS = (".png", ".jpg", ".jpeg")
 _SPLITS = ("train", "test", "val")
+_PIXELS = 2**26  # of one image: 8192 × 8192
 _Read = TypeVar("_Read")
 
 
@@ -58,17 +63,18 @@ class FolderStore:
     def _one(self, path: Path) -> Array:
         image = _opened(path, lambda opened: opened.convert("RGB"))
         if self.image_size is not None:
-            image = _centre(image, self.image_size)
+            image = _centre(path, image, self.image_size)
         pixels = np.asarray(image, dtype=np.uint8).transpose(2, 0, 1)
         return (pixels / 255.0).astype(np.float32)
 
 
 def load_npz(path: Path, subset: Subset) -> Inputs:
     """The selected inputs of the file. It holds one split, so `split` only names it."""
-    values, labels = read_arrays("data", path, "x", "y")
-    _check_shapes(path, values, labels)
-    indices = subset.indices(len(values))
-    values, labels = values[indices], labels[indices]
+    with NpzArchive("data", path) as archive:
+        x, y = archive.headers(("x", "y"))
+        _check_headers(path, x, y, subset.value_range)
+        indices = subset.indices(x.shape[0])
+        values, labels = archive.read(x, indices), archive.read(y, indices)
     least, most = int(labels.min()), int(labels.max())
     if least < 0 or most > np.iinfo(np.int64).max:
         raise DataError(f"y of '{path}' must be labels from 0 upwards; got {least if least < 0 else most}")
@@ -80,14 +86,11 @@ def load_npz(path: Path, subset: Subset) -> Inputs:
 def load_folder(root: Path, subset: Subset) -> Inputs:
     """The selected images of a split; a class's number is its place among the sorted folder names."""
     folder, image_size = _split_folder(root, subset.split), subset.image_size
-    classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    classes = [path for path in _listed(folder) if foreign.is_folder(path) and not path.name.startswith(".")]
     if not classes:
         raise DataError(f"folder '{folder}' must hold one folder for each class; got none")
     found = [
-        (path, label)
-        for label, name in enumerate(classes)
-        for path in sorted(name.iterdir())
-        if path.suffix.lower() in _ENDINGS
+        (path, label) for label, name in enumerate(classes) for path in _listed(name) if path.suffix.lower() in _ENDINGS
     ]
     if not found:
         raise DataError(f"class folders of '{folder}' must hold png or jpeg images; got none")
@@ -98,29 +101,29 @@ def load_folder(root: Path, subset: Subset) -> Inputs:
     return Inputs(str(root), subset.split, indices, labels, shape, len(classes), FolderStore(paths, image_size))
 
 
-def _check_shapes(path: Path, values: Array, labels: Array) -> None:
-    if values.ndim < 2:
-        raise DataError(f"x of '{path}' must be an array [N, ...] of inputs; got shape {list(values.shape)}")
-    if len(values) == 0 or values.size == 0:
-        raise DataError(f"x of '{path}' must hold at least one input; got shape {list(values.shape)}")
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DataError(f"y of '{path}' must be whole numbers [N]; got {labels.dtype} {list(labels.shape)}")
-    if len(values) != len(labels):
-        raise DataError(f"x and y of '{path}' must be equally long; got {len(values)} and {len(labels)}")
+def _check_headers(path: Path, x: ArrayHeader, y: ArrayHeader, value_range: tuple[float, float] | None) -> None:
+    """Types and shapes, before anything is unpacked."""
+    if len(x.shape) < 2:
+        raise DataError(f"x of '{path}' must be an array [N, ...] of inputs; got shape {list(x.shape)}")
+    if 0 in x.shape:
+        raise DataError(f"x of '{path}' must hold at least one input; got shape {list(x.shape)}")
+    if len(y.shape) != 1 or y.dtype.kind not in "iu":
+        raise DataError(f"y of '{path}' must be whole numbers [N]; got {y.words}")
+    if x.shape[0] != y.shape[0]:
+        raise DataError(f"x and y of '{path}' must be equally long; got {x.shape[0]} and {y.shape[0]}")
+    if not (x.dtype == np.uint8 or x.dtype.kind == "f" or (value_range is not None and x.dtype.kind in "iu")):
+        raise DataError(f"x of '{path}' must be uint8 or float (other integers need --range lo,hi); got {x.dtype}")
 
 
 def _scale(path: Path, values: Array, value_range: tuple[float, float] | None) -> tuple[float, float]:
     """The values that stand for 0 and 1, after checking that no value lies outside of them."""
-    kind = values.dtype.kind
     if value_range is None and values.dtype == np.uint8:
         return 0.0, 255.0
-    if kind != "f" and not (value_range is not None and kind in "iu"):
-        raise DataError(f"x of '{path}' must be uint8 or float (other integers need --range lo,hi); got {values.dtype}")
-    if kind == "f" and not np.isfinite(values).all():
-        position = int(np.argwhere(~np.isfinite(values))[0][0])
-        raise DataError(f"x of '{path}' must be finite; got NaN or infinity in selected input number {position}")
     low, high = value_range or (0.0, 1.0)
-    least, most = float(values.min()), float(values.max())
+    least, most = float(values.min()), float(values.max())  # NaN where one is, without a copy of the whole
+    if not (math.isfinite(least) and math.isfinite(most)):
+        position = next(number for number, one in enumerate(values) if not np.isfinite(one).all())
+        raise DataError(f"x of '{path}' must be finite; got NaN or infinity in selected input number {position}")
     if least < low or most > high:
         advice = "; say what it is by --range lo,hi" if value_range is None else ""
         raise DataError(f"x of '{path}' must lie in [{low:g}, {high:g}]; got {least:g} to {most:g}{advice}")
@@ -138,13 +141,34 @@ def _split_folder(root: Path, split: str) -> Path:
     return root
 
 
-def _opened(path: Path, read: Callable[[Image.Image], _Read]) -> _Read:
-    """What is read from an image file, or the line that says why it cannot be."""
+def _listed(folder: Path) -> list[Path]:
     try:
-        with Image.open(path) as image:
-            return read(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise DataError(f"folder '{folder}' must be readable; got: {error.strerror or error}") from error
+
+
+def _opened(path: Path, read: Callable[[Image.Image], _Read]) -> _Read:
+    """What is read from an image file, or the line that says why it cannot be.
+
+    Other formats than those promised stay shut, whatever a file is called: some of them are read by other programs.
+    """
+    foreign.size_of(path, "image", DataError)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # ours comes sooner
+            with Image.open(path, formats=("PNG", "JPEG")) as image:
+                _refuse_size(path, *image.size)
+                return read(image)
+    except DataError:
+        raise
+    except Exception as error:  # a damaged file can provoke anything in its reader
         raise DataError(f"image '{path}' must be a readable png or jpeg; got: {reason(error)}") from error
+
+
+def _refuse_size(path: Path, width: int, height: int) -> None:
+    if width * height > _PIXELS:
+        raise DataError(f"image '{path}' must have at most {_PIXELS} pixels; got {width}×{height}")
 
 
 def _common_shape(paths: Sequence[Path]) -> tuple[int, int, int]:
@@ -162,12 +186,13 @@ def _common_shape(paths: Sequence[Path]) -> tuple[int, int, int]:
     return 3, height, width
 
 
-def _centre(image: Image.Image, size: int) -> Image.Image:
+def _centre(path: Path, image: Image.Image, size: int) -> Image.Image:
     """Shorter side to size·256/224, then the centre: 256 and 224 for ImageNet."""
     width, height = image.size
     target = size * 256 // 224
     short = min(width, height)
     width, height = int(target * width / short), int(target * height / short)
+    _refuse_size(path, width, height)  # of a picture that is long and thin
     image = image.resize((width, height), Image.Resampling.BILINEAR)
     left, top = round((width - size) / 2), round((height - size) / 2)
     return image.crop((left, top, left + size, top + size))

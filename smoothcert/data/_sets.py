@@ -7,12 +7,14 @@ client, and to keep a cache: a folder for each data set, put in place whole or n
 import hashlib
 import http.client
 import io
+import lzma
 import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
 import urllib.request
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from smoothcert import foreign
 from smoothcert.errors import DataError
 from smoothcert.files import write_whole, writing
 
@@ -27,6 +30,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Progress: TypeAlias = Callable[[str, int, int | None], None]  # what, bytes so far, bytes in all where known
 Source: TypeAlias = Callable[[Path, Progress], dict[str, bytes]]  # scratch folder, progress → cache files
 
+LARGEST = 2**30  # bytes of anything that is fetched, packed or unpacked: the largest official file has 225 MB
 _TIMEOUT = 10  # seconds without a byte
 _PACKAGE_TIMEOUT = 1800  # seconds for a whole package
 
@@ -98,8 +102,8 @@ class Downloaded(DataSet):
     def sound(self) -> bool:
         """Whether every file is there and is what it must be."""
         try:
-            return self.mismatch({file: (self.folder() / file).read_bytes() for file in self.files}) is None
-        except OSError:
+            return self.mismatch({file: self.content(file) for file in self.files}) is None
+        except DataError:
             return False
 
     def mismatch(self, files: Mapping[str, bytes]) -> str | None:
@@ -114,14 +118,9 @@ class Downloaded(DataSet):
     def content(self, file: str) -> bytes:
         """A cached file's bytes as they are."""
         path = self.folder() / file
-        try:
-            return path.read_bytes()
-        except FileNotFoundError as error:
-            raise DataError(
-                f"{self.name} is not cached in '{path.parent}'; run: smoothcert data get {self.name}"
-            ) from error
-        except OSError as error:
-            raise DataError(f"'{path}' of {self.name} must be readable; got: {error.strerror or error}") from error
+        if not foreign.is_there(path):
+            raise DataError(f"{self.name} is not cached in '{path.parent}'; run: smoothcert data get {self.name}")
+        return foreign.content(path, f"a file of {self.name},", DataError, LARGEST)
 
     def read(self, file: str) -> bytes:
         """A cached file's bytes, verified again: a disk can rot, and a figure must not rest on it."""
@@ -182,6 +181,8 @@ def download(url: str, progress: Progress) -> bytes:
                 chunks.append(chunk)
                 done += len(chunk)
                 progress(url, done, total)
+                if done > LARGEST:
+                    raise SourceError(f"{url}: more than {LARGEST} bytes")
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise SourceError(f"{url}: {getattr(error, 'reason', error)}") from error
     if total is not None and done != total:
@@ -210,10 +211,10 @@ def members(archive: bytes, names: Iterable[str]) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as tar:
             for name in names:
                 file = tar.extractfile(name)
-                if file is None:
-                    raise SourceError(f"{name} is not a file of the archive")
+                if file is None or tar.getmember(name).size > LARGEST:
+                    raise SourceError(f"{name} is not a file of the archive, or too large")
                 found[name] = file.read()
-    except (tarfile.TarError, KeyError, EOFError, OSError) as error:
+    except (tarfile.TarError, KeyError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise SourceError(f"the archive is not as expected: {error}") from error
     return found
 

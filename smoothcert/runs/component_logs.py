@@ -18,30 +18,34 @@ from pathlib import Path
 
 import numpy as np
 
+from smoothcert import foreign
 from smoothcert.bounds import Floats, Integers
 from smoothcert.decisions import Verdicts
 from smoothcert.errors import RunError
 
 CERTIFICATION, SELECTION, CORE, ENTROPIES = "_certification", "_selection_", "_core_prediction", "_entropies"
+LONGEST = 2**28  # bytes of a table
+MOST = 1e12  # of any number: whole ones are exact, and sums of squares finite
 NATURAL, MEDIAN = "unperturbed predict", "50 percentile"
 
 
 def is_prefix(path: Path) -> bool:
     """Whether logs of a certified network begin with this name."""
-    return bool(path.name) and _beside(path, CERTIFICATION).is_file()
+    return bool(path.name) and foreign.is_regular(_beside(path, CERTIFICATION))
 
 
 def certification(prefix: Path) -> tuple[Integers, Integers, Verdicts]:
     """Indices, labels and verdicts [inputs] of the certified network."""
     table = _read(_beside(prefix, CERTIFICATION), ("idx", "label", "predict", "radius", NATURAL))
+    _refuse_twice(_beside(prefix, CERTIFICATION), table["idx"])
     return table["idx"].astype(np.int64), table["label"].astype(np.int64), _verdicts(table)
 
 
 def selection(prefix: Path, indices: Integers) -> tuple[Floats, Verdicts]:
     """Thresholds, rising, and the selector's verdicts [thresholds, inputs]."""
-    pattern = re.compile(re.escape(prefix.name + SELECTION) + r"(\d+(?:\.\d+)?)")
-    found = sorted((float(m[1]), p) for p in prefix.parent.glob(f"{prefix.name}{SELECTION}*")
-                   if (m := pattern.fullmatch(p.name)))  # fmt: skip
+    pattern = re.compile(re.escape(prefix.name + SELECTION) + r"(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+    beside = prefix.parent.iterdir() if foreign.is_folder(prefix.parent) else ()
+    found = sorted((float(m[1]), path) for path in beside if (m := pattern.fullmatch(path.name)))
     if not found:
         raise RunError(f"logs {prefix}{SELECTION}0.00, … must exist; got none")
     columns = []
@@ -56,7 +60,7 @@ def selection(prefix: Path, indices: Integers) -> tuple[Floats, Verdicts]:
 
 def core(path: Path, indices: Integers, labels: Integers) -> Integers:
     """What the core says of each input, from a table of idx and predict."""
-    place = path if path.is_file() else _beside(path, CORE)
+    place = path if foreign.is_regular(path) else _beside(path, CORE)
     table = _rows(place, _read(place, ("idx", "predict")), indices)
     if "label" in table and not np.array_equal(table["label"], labels):
         raise RunError(f"table {place} must be of the same data as the certified run; labels differ")
@@ -66,20 +70,20 @@ def core(path: Path, indices: Integers, labels: Integers) -> Integers:
 def median_entropy(prefix: Path, indices: Integers) -> Floats | None:
     """The median entropy of each input's noisy copies, where it was logged."""
     path = _beside(prefix, ENTROPIES)
-    if not path.is_file():
+    if not foreign.is_regular(path):
         return None
     return _rows(path, _read(path, ("idx", MEDIAN)), indices)[MEDIAN]
 
 
 def _beside(prefix: Path, ending: str) -> Path:
-    return prefix.with_name(prefix.name + ending)
+    return prefix.parent / (prefix.name + ending)
 
 
 def _read(path: Path, needed: tuple[str, ...]) -> dict[str, Floats]:
     """The needed columns of a table as numbers, and its label where it has one."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = foreign.content(path, "table", largest=LONGEST).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise RunError(f"table {path} must be readable text; got {error}") from error
     mark = "\t" if lines and "\t" in lines[0] else ","
     header = lines[0].split(mark) if lines else []
@@ -91,6 +95,8 @@ def _read(path: Path, needed: tuple[str, ...]) -> dict[str, Floats]:
     for number, row in enumerate(cells, start=2):
         if len(row) != len(header):
             raise RunError(f"line {number} of {path} must have {len(header)} columns; got {len(row)}")
+    if len(set(header)) != len(header):
+        raise RunError(f"line 1 of {path} must name every column once; got one twice")
     wanted = [name for name in dict.fromkeys((*needed, "label")) if name in header]
     return {name: _numbers(path, name, [row[header.index(name)] for row in cells]) for name in wanted}
 
@@ -104,9 +110,11 @@ def _numbers(path: Path, name: str, cells: list[str]) -> Floats:
         except ValueError:
             value = math.nan
         least = -1 if name in ("predict", NATURAL) else 0
-        if not (math.isfinite(value) and value >= least and (not whole or value == int(value))):
+        if not (least <= value <= MOST and (not whole or value == int(value))):
             kind = "a whole number" if whole else "a number"
-            raise RunError(f"{name} in line {number} of {path} must be {kind} of at least {least}; got '{cell[:40]}'")
+            raise RunError(
+                f"{name} in line {number} of {path} must be {kind} from {least} to {MOST:.0e}; got '{cell[:40]}'"
+            )
         values.append(value)
     return np.array(values)
 
@@ -114,10 +122,18 @@ def _numbers(path: Path, name: str, cells: list[str]) -> Floats:
 def _rows(path: Path, table: dict[str, Floats], indices: Integers) -> dict[str, Floats]:
     """The rows of these inputs, in their order."""
     place = {int(index): number for number, index in enumerate(table["idx"])}
+    _refuse_twice(path, table["idx"])
     if missing := [index for index in indices.tolist() if index not in place]:
         raise RunError(f"table {path} must hold every input of the certified run; index {missing[0]} is missing")
     order = [place[index] for index in indices.tolist()]
     return {name: column[order] for name, column in table.items()}
+
+
+def _refuse_twice(path: Path, indices: Floats) -> None:
+    """One line an input: which of two would speak for it?"""
+    found, times = np.unique(indices, return_counts=True)
+    if (times > 1).any():
+        raise RunError(f"table {path} must hold every input once; got index {int(found[times > 1][0])} again")
 
 
 def _verdicts(table: dict[str, Floats]) -> Verdicts:

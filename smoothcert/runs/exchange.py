@@ -27,6 +27,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast, get_args
 
+from smoothcert import foreign
 from smoothcert.contracts import ABSTAIN, Norm, TestClass
 from smoothcert.errors import OptionError, RunError
 from smoothcert.files import write_whole
@@ -36,12 +37,13 @@ from smoothcert.runs.run import Claim, Guarantee, Row, Run
 T = TypeVar("T")
 
 NEEDED = ("idx", "label", "predict", "correct")
-CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)", re.ASCII)
+CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)", re.ASCII)
 WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,4})?", re.ASCII)
 LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
-LONGEST_HEADER = 4096  # bytes; a foreign file of gigabytes is refused after these
 FORMULA = re.compile("[=+\\-@＝＋－＠]")  # spreadsheets in Asia take the wide signs, too
+LONGEST_HEADER = 4096  # bytes
+LONGEST = 2**28  # bytes of a log: some three million inputs
 Cell = int | float | bool | str | None
 COLUMNS: dict[str, Callable[[Row], Cell]] = {
     "idx": lambda row: row.index,
@@ -59,11 +61,11 @@ COLUMNS: dict[str, Callable[[Row], Cell]] = {
 
 def open_run(path: Path, norm: Norm | None = None) -> Run:
     """A run or a log, whichever is there: a folder is a run, a file is a log. `norm`: of logs that do not say."""
-    if path.is_dir():
+    if foreign.is_folder(path):
         from smoothcert.runs.store import read
 
         return read(path)
-    if not path.exists():
+    if not foreign.is_there(path):
         raise RunError(f"run {path} must be a run folder or a log file; got nothing there")
     return read_log(path, norm)
 
@@ -193,14 +195,14 @@ def rounded_down(value: float, decimals: int) -> str:
 
 def _lines(path: Path) -> tuple[list[str], list[str]]:
     """The names of the columns and the lines below them."""
+    held = foreign.content(path, "log", largest=LONGEST)
+    first, _, rest = held.partition(b"\n")
     try:
-        with path.open("rb") as file:
-            first = file.readline(LONGEST_HEADER)
-            header = first.decode("utf-8-sig").rstrip("\r\n").split("\t")
-            _check_header(path, header)
-            text = file.read().decode()
-    except OSError as error:
-        raise RunError(f"log {path} must be a readable file; got {error.strerror or error}") from error
+        header = first[:LONGEST_HEADER].decode("utf-8-sig").rstrip("\r").split("\t")
+        _check_header(path, header[:-1] if len(first) > LONGEST_HEADER else header)
+        if len(first) > LONGEST_HEADER:
+            _refuse(path, 1, f"have at most {LONGEST_HEADER} bytes", f"{len(first)}")
+        text = rest.decode()
     except UnicodeDecodeError as error:
         raise RunError(f"log {path} must be tab-separated text; got bytes that are not text") from error
     # A file cut in the middle of its last number still parses; only the time may come last unended.

@@ -20,9 +20,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from smoothcert import foreign
 from smoothcert.boundaries import START, Boundaries
 from smoothcert.bounds import Integers
-from smoothcert.errors import OutputError
+from smoothcert.errors import OutputError, SmoothcertError
 from smoothcert.files import cache_folder, write_whole
 from smoothcert.sampling._shared import Sequential
 
@@ -114,8 +115,8 @@ def _signed(columns: list[Integers], key: str) -> dict[str, Any]:
 def _load(path: Path, key: str) -> Boundaries | None:
     """A stored table if every one of its numbers is as it was written, else None."""
     try:
-        stored = json.loads(path.read_bytes())
+        stored = foreign.parse_json(foreign.content(path, "table"), "table")
         size, accept, reject = (np.array(column, dtype=np.int64) for column in stored["columns"])
         return Boundaries(size, accept, reject) if stored == _signed([size, accept, reject], key) else None
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+    except (SmoothcertError, ValueError, KeyError, TypeError, OverflowError):
         return None

@@ -21,6 +21,8 @@ from smoothcert.files import write_whole
 if TYPE_CHECKING:
     from smoothcert.data import Array
 
+MOST_CLASSES = 2**20  # a label beyond would make a network that no memory holds
+
 
 def selection_labels(right: Array, draws: int, eta: float) -> Array:
     """[n_y/n > η] as int64 [N], from the votes right [N] of each input's own class among so many draws."""
@@ -69,6 +71,8 @@ def relabelled(training: Inputs, path: Path) -> Inputs:
             raise DataError(f"{name} of labels '{path}' must be whole numbers [N]; got {got}")
     if len(indices) != len(labels) or len(indices) == 0 or labels.min() < 0:
         raise DataError(f"labels in '{path}' must be one number of at least 0 an index; got {len(indices)} indices")
+    if int(labels.max()) >= MOST_CLASSES:
+        raise DataError(f"labels in '{path}' must be below {MOST_CLASSES}; got {labels.max()}")
     if indices.min() < 0 or indices.max() >= len(training):
         raise DataError(f"indices in '{path}' must be below {len(training)}, the training inputs; got {indices.max()}")
     return training.chosen(indices.astype(np.int64), labels.astype(np.int64))

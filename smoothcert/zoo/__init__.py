@@ -6,13 +6,12 @@ types that: `zoo/add.py` of the repository writes it.
 """
 
 import hashlib
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smoothcert import foreign
 from smoothcert.errors import ModelError
 
 FOLDER = Path(__file__).parent
@@ -59,7 +58,8 @@ class Network:
     @property
     def config(self) -> dict[str, Any]:
         """What its checkpoint says about itself."""
-        config: dict[str, Any] = json.loads(self._content("config.json"))
+        whose = f"config of '{self.name}'"
+        config: dict[str, Any] = foreign.parse_json(self._content("config.json"), whose, ModelError)
         return config
 
     def verify(self) -> None:
@@ -68,10 +68,7 @@ class Network:
             self._content(file)
 
     def _content(self, file: str) -> bytes:
-        try:
-            content = (self.folder / file).read_bytes()
-        except OSError as error:
-            raise ModelError(f"{file} of '{self.name}' in the zoo must be readable; got: {error}") from error
+        content = foreign.content(self.folder / file, f"{file} of '{self.name}' in the zoo,", ModelError)
         got, expected = hashlib.sha256(content).hexdigest(), self.sha256[file]
         if got != expected:
             raise ModelError(
@@ -84,17 +81,18 @@ class Network:
 def networks() -> dict[str, Network]:
     """Every network of the zoo, by name."""
     path = FOLDER / TABLE
+    held = foreign.content(path, "the table of the zoo,", ModelError)
+    tables = foreign.parse_toml(held, f"the table of the zoo {path}", ModelError)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {name: _network(name, tables[name]) for name in sorted(tables)}
-    except (OSError, ValueError, TypeError) as error:
+        return {name: foreign.typed(Network, {"name": name, **tables[name]}, name) for name in sorted(tables)}
+    except (ValueError, TypeError) as error:
         raise ModelError(f"{path} must be the table of the zoo; it cannot be read ({error})") from error
 
 
 def located(spec: str | Path) -> Path:
     """The path that a model's name stands for: one that is there as it is, else the verified folder of the zoo."""
     path = Path(spec)
-    if path.exists() or (network := networks().get(str(spec))) is None:
+    if foreign.is_there(path) or (network := networks().get(str(spec))) is None:
         return path
     network.verify()
     return network.folder
@@ -106,10 +104,3 @@ def hint(spec: str | Path) -> str:
 
     near = difflib.get_close_matches(str(spec), networks(), n=1)
     return f" (did you mean '{near[0]}' of the zoo?)" if near else ""
-
-
-def _network(name: str, table: dict[str, Any]) -> Network:
-    measured = table.pop("measured", None)
-    if measured is not None:
-        measured = CertifiedFigures(**{**measured, "acr_interval": tuple(measured["acr_interval"])})
-    return Network(name, measured=measured, **table)

@@ -239,7 +239,7 @@ def test_combining_what_does_not_go_together_is_refused(smoothcert):
     for line, words in (
         ("--select short", "must hold every input of the certified run; index 10 is missing"),
         ("--core other", "index 30 is missing"),
-        ("--core nowhere.csv", "must be readable text"),
+        ("--core nowhere.csv", "must be a readable file"),
         ("--theta 0.005", "theta of a combination must be one of 0, 0.01, …, 1; got 0.005"),
         ("--theta some", "--theta must be all, or numbers"),
         ("--alpha 2", "alpha of a combination must be between 0 and 1"),

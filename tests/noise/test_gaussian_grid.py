@@ -13,11 +13,15 @@ from low_bits import coarse
 from scipy.special import ndtr, ndtri
 from scipy.stats import chisquare
 
-from smoothcert.contracts import ABSTAIN, Stream
+from smoothcert.classifiers import wrap
+from smoothcert.contracts import ABSTAIN, Job, Source, Stream
+from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, OptionError
 from smoothcert.noise import gaussian_grid
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid, _drawn, _sampler, lower_tail
+from smoothcert.procedures.certify import Certify
+from smoothcert.sampling.fixed import Fixed
 from smoothcert.smoothed import Smoothed
 
 SIGMAS = [0.004, 0.12, 0.25, 1.0]
@@ -114,10 +118,11 @@ def test_a_half_space_across_one_axis_attains_the_bound(sigma):
 def test_a_classifier_that_reads_the_last_bits_betrays_float_noise_and_not_whole_numbers():
     bright, dark = torch.full((3,), 204 / 255), torch.zeros(3)
     distance = 0.8 * math.sqrt(3)
-    in_floats = Smoothed(coarse, Gaussian(0.5), arithmetic="float")
-    betrayed = in_floats.certify(bright, n=10_000)
+    source = Source(wrap(coarse), Gaussian(0.5))  # without the probe, which refuses it
+    jobs = [Job(name, x, Certify(100, Fixed(10_000, 0.001))(source, 3)) for name, x in enumerate((bright, dark))]
+    betrayed, other = (outcome.result for outcome in sorted(Local(seed=0).run(jobs), key=lambda found: found.index))
     assert betrayed.label == 1 and betrayed.radius > distance
-    assert in_floats.predict(dark) == 0  # inside the certified ball
+    assert other.label == 0  # inside the certified ball
     sound = Smoothed(coarse, GaussianGrid(0.5))
     # The same classifier, its probability at every grid input summed exactly over K in one coordinate.
     mass = {k: float(ndtr((k + 0.5) / 127.5) - ndtr((k - 0.5) / 127.5)) for k in range(-1200, 1201)}
