@@ -26,8 +26,8 @@ from smoothcert.engine.local import Local
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.certify import Certify
+from smoothcert.runs.rows import row_values as values
 from smoothcert.runs.run import Row
-from smoothcert.runs.store import row_values as values
 from smoothcert.sampling.fixed import Fixed
 
 SHAPES = {"lenet": (1, 28, 28), "digits_cnn": (1, 8, 8)}

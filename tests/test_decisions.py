@@ -16,9 +16,9 @@ from smoothcert.decisions import BINS, VoteCounts, composed, median_bin, of_clas
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.aces import AcesPredict, AcesProcedure
+from smoothcert.runs.rows import row_values as values
 from smoothcert.runs.run import Row
 from smoothcert.runs.store import _row_of as row_of
-from smoothcert.runs.store import row_values as values
 
 sys.path.insert(0, str(Path(__file__).parent / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from torch import Tensor
@@ -30,7 +31,7 @@ from smoothcert.classifiers import differentiable, ready
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import ABSTAIN, Classifier, Source, input_key
 from smoothcert.data import Inputs
-from smoothcert.errors import ModelError, OptionError
+from smoothcert.errors import ModelError, OptionError, RunError
 from smoothcert.runs.run import Row, Run
 from smoothcert.runs.verify import Places, absent_model, certified_model, changed_data, verify
 from smoothcert.streams import check_seed
@@ -51,7 +52,7 @@ class AuditPlan:
     steps: int = 10
     redraw: int = 3
     error: float = 0.001
-    seed: int = 0
+    seed: int = field(default_factory=lambda: secrets.randbits(32))  # unless told, nobody can foresee what is tried
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -76,6 +77,7 @@ class AuditReport:
     checks: Sequence[Check]
     under_attack: Sequence[UnderAttack]
     error: float
+    seed: int  # that chose what was tried
 
     @property
     def violations(self) -> list[str]:
@@ -90,6 +92,8 @@ def audit(
 ) -> AuditReport:
     """Try to prove a run wrong."""
     spec = run.asked
+    if not spec.revealed:
+        raise RunError(f"run {run.name} must be complete, and its seed told, to be audited")
     inputs = places.inputs(spec)
     loaded, changed = certified_model(run, places)
     problems = [*changed, *changed_data(spec, inputs)]
@@ -101,9 +105,11 @@ def audit(
     keyed = {input_key(x): row for row, x in _with_inputs(plan.sample(run.rows), inputs)}
     checks.append(check_noise(spec.noise, inputs.tensor(0), keyed, spec.seed, plan.error))
     if here is None:
-        return AuditReport([*checks, _untried("model and data that were certified are not here")], (), plan.error)
+        return AuditReport(
+            [*checks, _untried("model and data that were certified are not here")], (), plan.error, plan.seed
+        )
     more, under_attack = _ask(here, source, run, inputs, plan, update)
-    return AuditReport([*checks, *more], under_attack, plan.error)
+    return AuditReport([*checks, *more], under_attack, plan.error, plan.seed)
 
 
 def _check_counts(

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smoothcert import zoo
+from smoothcert import foreign, zoo
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
-from smoothcert.errors import ModelError, OptionError, unknown
+from smoothcert.errors import THREADS, ModelError, require_count, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,9 +32,9 @@ def load(spec: str | Path, named_by: str = "") -> Classifier:
         from smoothcert.classifiers.onnx import Onnx
 
         return Onnx(path)
-    if composite.is_composite(path) or any((path / name).exists() for name in composite.OLDER):
+    if composite.is_composite(path) or any(foreign.is_there(path / name) for name in composite.OLDER):
         return composite.load(path)
-    if path.exists():
+    if foreign.is_there(path):
         from smoothcert.classifiers.module import Module
         from smoothcert.training.checkpoints import read_any
 
@@ -82,8 +82,8 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
     name, _, device = engine.partition(":")
     if name not in ENGINES or (device and name != "torch"):
         raise unknown("engine", engine, ENGINES)
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads must be a positive whole number; got {threads}")
+    if threads is not None:
+        require_count("a forward pass", most=THREADS, threads=threads)
     inside = leaves(classifier)
     parts, workers = _arranged([_fast(leaf, example, engine, threads) for leaf in inside], example, threads)
     if not isinstance(classifier, HasMembers):
@@ -180,4 +180,4 @@ def digest(spec: str | Path) -> ModelDigest:
         from smoothcert.classifiers.onnx import parts
 
         return digests.of_files(parts(path))
-    return digests.of_files([path]) if path.exists() else digests.of_callable(str(spec))
+    return digests.of_files([path]) if foreign.is_there(path) else digests.of_callable(str(spec))

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from smoothcert import foreign
+from smoothcert.errors import ModelError
+
 if TYPE_CHECKING:
     from torch import nn
 
@@ -33,10 +36,14 @@ class ModelDigest:
 
 
 def of_files(files: Iterable[Path], covers: Covers = "weights", name: str = "") -> ModelDigest:
-    """A hash of the files' contents."""
+    """A hash of the files' contents, each with its length."""
     total = hashlib.sha256(name.encode())
     for file in files:
-        total.update(file.read_bytes())
+        size = foreign.size_of(file, "a file of the model", ModelError)
+        total.update(size.to_bytes(8, "little"))
+        with file.open("rb") as held:
+            while chunk := held.read(1 << 20):
+                total.update(chunk)
     return ModelDigest(total.hexdigest(), covers)
 
 

@@ -24,7 +24,9 @@ def command(
     steps: Annotated[int, typer.Option(help="Steps of gradient ascent, where there are gradients.")] = 10,
     redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds.")] = 3,
     error: Annotated[float, typer.Option(help="Probability that an honest run is accused.")] = 0.001,
-    seed: Annotated[int, typer.Option(help="Chooses inputs, directions and fresh noise.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Chooses inputs, directions and fresh noise.  [default: at random]")
+    ] = None,
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
@@ -43,7 +45,8 @@ def command(
     asked = o.parse_radii(None, radii)
     if any(not 0 < radius < float("inf") for radius in asked):
         raise OptionError(f"--radii must be positive numbers; got '{radii}'")
-    plan = AuditPlan(inputs, n, asked, draws, steps, redraw, error, seed, threads)
+    chosen = {} if seed is None else {"seed": seed}
+    plan = AuditPlan(inputs, n, asked, draws, steps, redraw, error, threads=threads, **chosen)
     with bar(f"audit {run.name}", "trials") as update:
         report = audit(read(run), plan, Places(model, data, memory), update)
     if as_json:
@@ -67,7 +70,8 @@ def _as_text(report: AuditReport) -> str:
         lines.append(f"radius {left.radius:g}: accuracy {under:.3f} under attack, {sure:.3f} certified")
     trials = ", ".join(f"{check.name} {check.trials}" for check in report.checks)
     verdict = f"{len(report.violations)} violations" if report.violations else "nothing found"
-    lines.append(f"{verdict} (trials: {trials}; an honest run is accused with probability at most {report.error:g})")
+    sure = f"an honest run is accused with probability at most {report.error:g}"
+    lines.append(f"{verdict} (trials: {trials}; seed {report.seed}; {sure})")
     return "\n".join(lines)
 
 
@@ -78,6 +82,7 @@ def _answer(run: Path, report: AuditReport) -> dict[str, Any]:
         "run": str(run),
         "verdict": "violated" if report.violations else "nothing found",
         "error": report.error,
+        "seed": report.seed,
         "checks": [dataclasses.asdict(check) for check in report.checks],
         "under_attack": [left._asdict() for left in report.under_attack],
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, bar, print_json, problems, remark, wrote
+from smoothcert.cli.console import Json, bar, print_json, problems, remark, say, wrote
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -44,8 +44,11 @@ def command(
     """
     from smoothcert.runs.sign import read_trusted
     from smoothcert.runs.verify import Places
+    from smoothcert.streams import check_seed
 
     number, keys = _redraws(redraw), [read_trusted(path) for path in trust or []]
+    if seed is not None:
+        check_seed(seed)
     places = Places(model, data, memory)
     if run.is_dir() or not run.exists():
         findings = _verify_run(run, number, seed, places, keys, as_json)
@@ -88,7 +91,7 @@ def _verify_run(
     again = f"{found.votes} draws, {found.explained} votes moved within rounding"
     if found.redrawn and found.attempts > 1:
         again += f"; from {found.redrawn_attempts} of {found.attempts} attempts"
-    typer.echo(
+    say(
         f"{found.rows} of {spec.inputs} inputs recomputed from their counts; {found.redrawn} drawn again ({again})"
         + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")
         + ("all as recorded" if not found.problems else f"{len(found.problems)} problems")
@@ -110,9 +113,9 @@ def _add_signature(
 
 def _say_origin(found: Findings) -> None:
     for signer in found.signers:
-        typer.echo(f"signed by {signer}")
+        say(f"signed by {signer}")
     for line in found.left_open:
-        typer.echo(f"left open: {line}")
+        say(f"left open: {line}")
 
 
 def _verify_certificate(path: Path, places: Places, again: bool, keys: Sequence[TrustedKey], as_json: bool) -> Findings:
@@ -132,7 +135,7 @@ def _verify_certificate(path: Path, places: Places, again: bool, keys: Sequence[
     problems(found.problems, "NOT AS STATED")
     drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
     left = "" if found.redrawn or not again else " (the input's values are not in it)"
-    typer.echo(
+    say(
         f"input {row.index}: label {row.predicted}, radius {row.radius}; recomputed from its "
         f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}: "
         + ("all as stated" if not found.problems else f"{len(found.problems)} problems")
@@ -164,6 +167,8 @@ def certificate(
     from smoothcert.runs.store import read
     from smoothcert.runs.verify import Places
 
+    o.check_place("--out", out)
+    o.check_place("--html", html)
     found, signing = read(run), None if key is None else sign.read_private(key)
     inputs = Places(data=data).inputs(found.asked)
     made = document(found, index, inputs, values=not without_input)
@@ -180,6 +185,6 @@ def certificate(
         write_whole(path, content.encode())
         wrote(path)
     if as_json:
-        typer.echo(text, nl=False)
+        say(text, end="")
     elif not pages:
-        typer.echo(words.text(made))
+        say(words.text(made))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -124,7 +125,7 @@ def claim_of(spec: Spec, memory: MemoryRef | None, answered: bool) -> Claim:
     return Claim(spec.norm, guarantee, spec.procedure.test_class, spec.alpha, spec.radii, frozen)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One input of a run. predicted is −1 for an abstention; its radius is then 0, its guarantee none."""
 
@@ -136,7 +137,7 @@ class Row:
     seconds: float | None = None
     clean: int | None = None  # what the base classifier says without noise, where it was asked
     low: float | None = None  # lower bound on P(predicted), where it is kept
-    answers: tuple[Answer, ...] = ()
+    answers: Sequence[Answer] = ()
     sigma: float | None = None  # the input's own noise level, where it was chosen
     settled: BeforeMemory | None = None  # what a memory made of it: predicted and radius are then the memory's
     attempt: int = field(default=0, compare=False)  # which continuation of the run made it; 0: the first

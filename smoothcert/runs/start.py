@@ -9,13 +9,16 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smoothcert import arithmetic, catalog
+import numpy as np
+
+from smoothcert import arithmetic, catalog, foreign
 from smoothcert.classifiers import composite, digest, ready, try_once
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Classifier, Noise, Procedure, batch_rows
@@ -62,6 +65,7 @@ class RunRequest:
     seed: int | None = 0  # None: drawn in secret, and committed to
     preparation: PerInputSigma | None = None
     memory: MemoryUse | None = None
+    note: str = ""  # why its arithmetic is not the exact one
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def settled(ask: RunRequest, inputs: Inputs, out: Path, how: str | None = None) 
     if isinstance(ask.model, Networks):
         members = tuple(part._replace(noise=noise) for part, noise in zip(networks, found.others, strict=True))
         ask = replace(ask, model=replace(ask.model, members=members))
-    return replace(ask, noise=found.noise), found.reason
+    return replace(ask, noise=found.noise, note=found.reason), found.reason
 
 
 def start(
@@ -115,15 +119,31 @@ def start(
         return 0
     prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
     say(prepared.note)
+    _refuse_low_bits(prepared.classifier, spec.noise, inputs)
+    notes = tuple(note for note in (prepared.note, ask.note) if note)
     means = Means(
         resources.batch or batch_rows(inputs.shape), prepared.engine, resources.command, resources.threads,
-        prepared.workers, versions(), (prepared.note,) if prepared.note else (), started=now(),
+        prepared.workers, versions(), notes, started=now(),
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         remember = stack.enter_context(ask.memory.opened(spec, out, say)) if ask.memory else None
         watcher = stack.enter_context(watch) if watch else None
         recipe = Recipe(spec, means)
         return carry_out(recipe, out, inputs, prepared.classifier, watcher, resources.cluster, remember, whole)
+
+
+def _refuse_low_bits(classifier: Classifier, noise: Noise, inputs: Inputs) -> None:
+    """In floats a network could read its input from the last bits: one that does so on some inputs is refused.
+
+    Which noise it is tried with, nobody can foresee.
+    """
+    few = min(len(inputs), arithmetic.INPUTS)
+    some = inputs.tensors(np.array([number * len(inputs) // few for number in range(few)]))
+    parts = [(classifier, noise)]
+    if isinstance(classifier, Bundle):
+        parts = [(member, own) for member, own in zip(classifier.members, classifier.noises, strict=True) if own]
+    for member, own in parts:
+        arithmetic.refuse_low_bits(member, own, list(some), secrets.randbits(64))
 
 
 def make_spec(ask: RunRequest, inputs: Inputs, out: Path, whole: composite.Composite | None = None) -> Spec:
@@ -141,7 +161,7 @@ def make_spec(ask: RunRequest, inputs: Inputs, out: Path, whole: composite.Compo
 
 
 def _place(spec: str) -> str:
-    return str(Path(spec).resolve()) if Path(spec).exists() else spec
+    return str(Path(spec).resolve()) if foreign.is_there(Path(spec)) else spec
 
 
 def _loaded(model: str | Networks, inputs: Inputs, out: Path) -> tuple[Classifier, composite.Composite | None]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -22,16 +21,15 @@ from typing import Any, Self
 from smoothcert import foreign
 from smoothcert.classifiers import composite
 from smoothcert.classifiers.composite import Composite
-from smoothcert.contracts import ABSTAIN, Answer
 from smoothcert.errors import OutputError, RunError
 from smoothcert.files import writing
 from smoothcert.runs import chain, commit
-from smoothcert.runs.run import BeforeMemory, MemoryRef, Row, Run, claim_of
+from smoothcert.runs.rows import COLUMNS, read_rows, row_values
+from smoothcert.runs.run import MemoryRef, Row, Run, claim_of
 from smoothcert.spec import Recipe, Spec
 
 MODEL = "model"  # the folder of a run's composition, where it was made for that run
 APPLICATION = 0x63657274  # "cert": marks the database as ours
-COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "sigma", "answers", "attempt")
 SCHEMA = """
 CREATE TABLE certificates (
     idx INTEGER PRIMARY KEY, label INTEGER NOT NULL, predicted INTEGER NOT NULL, radius REAL NOT NULL,
@@ -45,9 +43,6 @@ CREATE TABLE settlements (
 CREATE TABLE journal (kind TEXT NOT NULL, about TEXT NOT NULL, place INTEGER NOT NULL, link BLOB NOT NULL) STRICT;
 """
 PATIENCE = 0.25  # seconds of work a kill may cost: rows are committed at least this often
-MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
-MOST_DRAWS, MOST_OUTCOMES = 10**15, 10**6  # of one answer: bounds of what a reader takes seriously
-LARGEST = 1e12  # radius
 MOST_ENTRIES = 10**5  # in the journal: two an attempt
 BEGIN, END, OF_MEMORY = "begin", "end", "memory"  # kinds of entries in the journal
 
@@ -118,7 +113,7 @@ class RunStore:
         try:
             self.commit()
         finally:
-            empty = self._new and isinstance(error, Exception) and not self.done()
+            empty = self._new and error is not None and not self.done()
             self._connection.close()
             if empty:
                 self._remove()
@@ -178,7 +173,7 @@ class RunStore:
     def rows(self) -> list[Row]:
         """All that is stored, by index."""
         self.commit()
-        return _rows(self._connection)
+        return read_rows(self._connection)
 
     def settle(self, row: Row) -> None:
         """What a memory answered for a row that is stored already; on the disk when this returns."""
@@ -196,7 +191,7 @@ def read(folder: Path) -> Run:
     recipe = Recipe.read(folder / "recipe.toml")
     with opened(folder) as connection:
         began = _journal(connection, BEGIN)
-        memory, rows = _memory(connection), _rows(connection)
+        memory, rows = _memory(connection), read_rows(connection)
     spec = recipe.spec
     if not began or Recipe.parse(began[0], f"the journal of {folder}").spec.fingerprint != spec.fingerprint:
         raise RunError(f"recipe.toml of {folder} must be the one its rows were made with; it has been changed")
@@ -245,94 +240,6 @@ def is_complete(folder: Path, spec: Spec) -> bool:
     _refuse_other_question(folder, Recipe.read(folder / "recipe.toml").spec, spec)
     run = read(folder)
     return run.memory is None and len(run.rows) == spec.inputs and run.asked.revealed
-
-
-def row_values(row: Row) -> tuple[Any, ...]:
-    """A row's columns, in the order of the table's."""
-    answers = [
-        [purpose, draws, len(counts[0]), [_sparse(column) for column in counts]]
-        for purpose, draws, counts in row.answers
-    ]
-    row = row.smoothed
-    return (
-        row.index, row.label, row.predicted, row.radius, row.draws, row.seconds, row.clean, row.low, row.sigma,
-        json.dumps(answers, separators=(",", ":")), row.attempt,
-    )  # fmt: skip
-
-
-def _rows(connection: sqlite3.Connection) -> list[Row]:
-    """Every row, and what a memory answered for it."""
-    columns = "idx, predicted, radius, conflict, by, stored, seen"
-    settlements = {values[0]: values[1:] for values in connection.execute(f"SELECT {columns} FROM settlements")}
-    rows = []
-    for values in connection.execute(f"SELECT {', '.join(COLUMNS)} FROM certificates ORDER BY idx"):
-        row = _row_of(values)
-        if row.index in settlements:
-            predicted, radius, conflict, by, stored, seen = settlements[row.index]
-            _refuse_numbers(row.index, predicted, radius, 0, None)
-            before = BeforeMemory(row.predicted, row.radius, conflict, by, bool(stored), seen)
-            row = replace(row, predicted=predicted, radius=radius, settled=before)
-        rows.append(row)
-    return rows
-
-
-def _row_of(values: tuple[Any, ...]) -> Row:
-    """The row that such columns are; types are the table's, and sizes are looked at here."""
-    index, label, predicted, radius, draws, seconds, clean, low, sigma, stored, attempt = values
-    _refuse_numbers(index, predicted, radius, draws, seconds)
-    if index < 0 or label < 0 or (clean or 0) < 0 or attempt < 0 or not 0 <= (low or 0.0) <= 1:
-        raise RunError(f"the row of input {index} must hold whole numbers of at least 0, and shares; it is damaged")
-    if sigma is not None and not 0 < sigma < LARGEST:
-        raise RunError(f"sigma of input {index} must be a positive number; got {sigma}")
-    return Row(
-        index, label, predicted, radius, draws, seconds, clean, low, _answers(index, stored), sigma, None, attempt
-    )
-
-
-def _refuse_numbers(index: int, predicted: int, radius: float, draws: int, seconds: float | None) -> None:
-    if predicted < ABSTAIN:
-        raise RunError(f"predicted of input {index} must be a class, or {ABSTAIN} for an abstention; got {predicted}")
-    if not 0.0 <= radius <= LARGEST:
-        raise RunError(f"radius of input {index} must be a number from 0 to {LARGEST:g}; got {radius}")
-    if not 0 <= draws <= MOST_DRAWS:
-        raise RunError(f"draws of input {index} must be a whole number up to {MOST_DRAWS}; got {draws}")
-    if seconds is not None and not 0.0 <= seconds < math.inf:
-        raise RunError(f"seconds of input {index} must be a number of at least 0; got {seconds}")
-
-
-def _answers(index: int, stored: str) -> tuple[Answer, ...]:
-    try:
-        return tuple(_answer(*one) for one in foreign.parse_json(stored, f"answers of input {index}"))
-    except (ValueError, TypeError, IndexError) as error:
-        raise RunError(f"answers of input {index} must be readable; they are damaged ({error})") from error
-
-
-def _answer(purpose: Any, draws: Any, outcomes: Any, columns: Any) -> Answer:
-    if type(purpose) is not str or type(draws) is not int or type(outcomes) is not int:
-        raise TypeError("purpose, draws and outcomes must be text and whole numbers")
-    if not (0 < draws <= MOST_DRAWS and 0 < outcomes <= MOST_OUTCOMES and 0 < len(columns) <= 8):
-        raise ValueError(f"{draws} draws with {outcomes} outcomes")
-    return Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
-
-
-def _sparse(column: tuple[int, ...]) -> list[Any]:
-    """Pairs of outcome and votes; of a histogram its first outcome, then all votes to the last one that has any."""
-    pairs = [[i, votes] for i, votes in enumerate(column) if votes]
-    if len(pairs) < MANY or pairs[-1][0] - pairs[0][0] >= 2 * len(pairs):
-        return pairs
-    return [pairs[0][0], *column[pairs[0][0] : pairs[-1][0] + 1]]
-
-
-def _dense(stored: list[Any], outcomes: int) -> tuple[int, ...]:
-    counts = [0] * outcomes
-    pairs: Sequence[Sequence[Any]] = stored
-    if stored and isinstance(stored[0], int):
-        pairs = [(stored[0] + i, votes) for i, votes in enumerate(stored[1:])]
-    for outcome, votes in pairs:
-        if type(outcome) is not int or type(votes) is not int or not 0 <= outcome < outcomes or votes < 0:
-            raise ValueError(f"{votes} votes for outcome {outcome} of {outcomes}")
-        counts[outcome] = votes
-    return tuple(counts)
 
 
 def _memory(connection: sqlite3.Connection) -> MemoryRef | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from smoothcert import zoo
+from smoothcert import foreign, zoo
 from smoothcert.classifiers import composite, differentiable, digest, load, ready
 from smoothcert.contracts import Classifier, Source, Tensor
 from smoothcert.data import Inputs
@@ -239,7 +239,7 @@ def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[s
     whose = "certificate" if run.folder is None else "run"
     named_by = "" if places.model is not None else f"{whose} {run.name}"
     other = [f"model {place} is not the one that was certified (its hash differs)"]
-    if zoo.located(place).exists():
+    if foreign.is_there(zoo.located(place)):
         try:
             if digest(place).hex != spec.model_digest:
                 return None, other

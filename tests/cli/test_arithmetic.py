@@ -97,8 +97,8 @@ def test_a_noise_too_wide_for_whole_steps_stays_in_floats(place):
     assert noise(place / "run")["name"] == "gaussian"
 
 
-def test_a_classifier_that_reads_the_last_bits_is_certified_falsely_in_floats_only(place, capsys):
-    """Four grey images on a line: in floats a certified ball holds an image with another label."""
+def test_a_classifier_that_reads_the_last_bits_is_refused_in_floats_and_harmless_in_whole_steps(place, capsys):
+    """Four grey images on a line: no certified ball holds one with another label (tests/noise shows one in floats)."""
     values = np.array([0, 128, 191, 204], dtype=np.uint8)
     np.savez("grey.npz", x=np.repeat(values[:, None], 3, axis=1), y=np.array([0, 1, 1, 1]))
     words = ["certify", "low_bits:coarse", "--data", "grey.npz", "--sigma", "0.5", "--n", "10000"]
@@ -113,6 +113,17 @@ def test_a_classifier_that_reads_the_last_bits_is_certified_falsely_in_floats_on
             if a.predicted != b.predicted and within([steps[a.index] - steps[b.index]] * 3, a.radius, "l2", 255)
         ]
 
-    assert (3, 0) in contradictions("float", "--arithmetic", "float")
     assert contradictions("exact") == []
     capsys.readouterr()
+    assert run([*words, "--out", "float", "--arithmetic", "float"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "last bits" in said and "gaussian_grid" in said and not (place / "float").exists()
+    ensemble = ["certify", "ab", *words[2:], "--out", "float", "--arithmetic", "float"]
+    assert run(["ensemble", "low_bits:coarse", "low_bits:coarse", "--out", "ab"]) == 0 and run(ensemble) == 2
+    assert "last bits" in capsys.readouterr().err
+
+
+def test_why_a_run_is_in_floats_is_on_record(place):
+    assert call("floats.npz", "floats") == 0 and call("bytes.npz", "bytes") == 0
+    notes = {name: Recipe.read(place / name / "recipe.toml").means.notes for name in ("floats", "bytes")}
+    assert notes["bytes"] == () and "floating point to all inputs: input 11 has the value 0.3" in notes["floats"][0]

@@ -12,7 +12,8 @@ import small_run
 
 from smoothcert.errors import OutputError, RunError
 from smoothcert.runs.certify import Watcher
-from smoothcert.runs.store import RunStore, _dense, _sparse, read
+from smoothcert.runs.rows import _dense, _sparse
+from smoothcert.runs.store import RunStore, read
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.spec import Recipe
 
