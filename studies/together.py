@@ -32,7 +32,7 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.runs.certify import _continued, _row, _sum
 from smoothcert.runs.start import RunRequest, settled
-from smoothcert.runs.store import RunStore
+from smoothcert.runs.store import END, RunStore
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.spec import Means, Recipe, Spec, versions
 
@@ -168,7 +168,7 @@ def count(store, model):
     """Add to a run how many of its members an ensemble has asked."""
     means = store.recipe.means
     means = dataclasses.replace(means, member_calls=_sum(model, means.member_calls, (0, 0, 0)))
-    dataclasses.replace(store.recipe, means=means).write(store.folder / "recipe.toml")
+    store.write(dataclasses.replace(store.recipe, means=means), END)
 
 
 if __name__ == "__main__":

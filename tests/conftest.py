@@ -47,11 +47,11 @@ def traced_once():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def trusted(request):
+def trusted():
     """Models of tests are mostly code, by name, also in folders and runs: trusted, but where strangers are met."""
     from smoothcert.classifiers.module import trusting
 
-    with trusting("hostile" not in request.path.parts):
+    with trusting():
         yield
 
 

@@ -70,8 +70,8 @@ def _as_text(report: AuditReport) -> str:
         lines.append(f"radius {left.radius:g}: accuracy {under:.3f} under attack, {sure:.3f} certified")
     trials = ", ".join(f"{check.name} {check.trials}" for check in report.checks)
     verdict = f"{len(report.violations)} violations" if report.violations else "nothing found"
-    sure = f"an honest run is accused with probability at most {report.error:g}"
-    lines.append(f"{verdict} (trials: {trials}; seed {report.seed}; {sure})")
+    chance = f"an honest run is accused with probability at most {report.error:g}"
+    lines.append(f"{verdict} (trials: {trials}; seed {report.seed}; {chance})")
     return "\n".join(lines)
 
 

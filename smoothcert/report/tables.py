@@ -14,7 +14,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from smoothcert.contracts import ABSTAIN
 from smoothcert.foreign import one_line
-from smoothcert.report import choices
 from smoothcert.report.metrics import Figures, Interval, Share, radius_name, same_inputs
 from smoothcert.report.section import Column, Table
 from smoothcert.runs.exchange import rounded_down
@@ -84,11 +83,15 @@ def warnings(runs: Sequence[Figures]) -> Iterator[str]:
         yield OTHER_INPUTS
     else:
         yield from _misleading(runs)
+    from smoothcert.report import choices  # which needs numpy; a list of the zoo does not
+
     yield from choices.notes([run.run for run in runs])
 
 
 def notes_by_run(runs: Sequence[Run]) -> list[list[str]]:
     """The same for the JSON object of each run beside the others."""
+    from smoothcert.report import choices
+
     shared = list(choices.tries(runs))
     return [
         [

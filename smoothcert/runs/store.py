@@ -230,7 +230,10 @@ def links(folder: Path) -> tuple[list[str], chain.Chain]:
 def _journal(connection: sqlite3.Connection, *kinds: str) -> list[dict[str, Any]]:
     """What the journal says, in order, in entries of these kinds."""
     found = connection.execute("SELECT kind, about FROM journal ORDER BY place LIMIT ?", (MOST_ENTRIES,)).fetchall()
-    return [foreign.parse_json(about, "an entry of a run's journal") for kind, about in found if kind in kinds]
+    entries = [foreign.parse_json(about, "an entry of a run's journal") for kind, about in found if kind in kinds]
+    if any(not isinstance(entry, dict) for entry in entries):
+        raise RunError("an entry of a run's journal must be a table; got something else")
+    return entries
 
 
 def is_complete(folder: Path, spec: Spec) -> bool:

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forging
 import islands
 import linear
 import numpy as np
@@ -223,9 +224,10 @@ def made(tmp_path_factory: pytest.TempPathFactory):
         x = np.random.default_rng(0).integers(0, 256, (10, 4)).astype(np.float32) / np.float32(255)
         np.savez("bytes.npz", x=x, y=(linear.margin(torch.from_numpy(x)).numpy() > 0).astype(np.int64))
         outcomes = {name: outcome(name, line) for name, line in MADE.items()}
-        for number, recipe in enumerate(sorted(place.glob("runs/*/recipe.toml"))):  # history goes by the second
-            text = re.sub(r'started = "[^"]*"', f'started = "2026-01-01T00:00:0{number}+00:00"', recipe.read_text())
-            recipe.write_text(text)
+        for number, folder in enumerate(sorted(place.glob("runs/*"))):  # history goes by the second
+            begun = f"2026-01-01T00:00:0{number}+00:00"
+            forging.recipe(folder, lambda table, begun=begun: table["means"].update(started=begun))
+            forging.rechain(folder)
         yield outcomes
 
 

@@ -32,6 +32,7 @@ GOOD: Mapping[str, str] = {
     "certify": f"linear:score {DRAWN} --out {{}}",
     "predict": "linear:score --data good.npz --sigma 0.25 --max 3 --n 100 --alpha 0.05 --out {}",
     "verify": "run",
+    "sign": "signed --key key",
     "audit": "run --inputs 1 --n 100 --draws 8 --steps 1",
     "report": "run",
     "compare": "run run",
@@ -101,13 +102,16 @@ KINDS: Mapping[str, str] = {
     "theta": "numbers", "theta_for": "settings", "fail_below": "settings", "set_": "settings", "weights": "numbers",
     "names": "few", "branch": "branch", "ensemble": "name", "ray": "address", "device": "name",
 }  # fmt: skip
+DRAWING = ("certify", "predict", "aces certify", "aces select", "route certify")
 KINDS_IN: Mapping[tuple[str, str], str] = {
     ("export", "run"): "log", ("report", "runs"): "log", ("compare", "first"): "log", ("compare", "second"): "log",
     ("export", "out"): "file", ("certificate", "out"): "file", ("export-onnx", "out"): "onnx",
     ("quantise", "out"): "onnx", ("aces labels", "out"): "npz", ("route labels", "out"): "npz",
     ("aces combine", "certify"): "run", ("aces combine", "core"): "core", ("aces combine", "select"): "core",
     ("ensemble forecast", "out"): "picture", ("memory create", "file"): "new memory", ("report", "members"): "name",
-    ("verify", "memory"): "", ("audit", "memory"): "", ("audit", "model"): "callable",
+    ("verify", "memory"): "", ("verify", "redraw"): "redraws", ("verify", "trust"): "key", ("sign", "key"): "key",
+    ("sign", "new_key"): "taken", ("certificate", "key"): "key",
+    **{(command, "seed"): "seed" for command in DRAWING}, ("audit", "memory"): "", ("audit", "model"): "callable",
     ("certificate", "data"): "data", ("verify", "run"): "run",
     ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
@@ -122,6 +126,10 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "callable": ("no/such", "fifo", "/dev/zero", ":", "linear:", "linear:nothing", "linear:not_callable"),
     "data": (*UNREADABLE, "hollow", "mnsit", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz"),
     "run": (*UNREADABLE, "hollow", "../x"),
+    "key": (*UNREADABLE, "hollow", "good.npz"),
+    "taken": ("key", "hollow", "no/such", *UNWRITABLE),
+    "redraws": ("", "-1", "some", "1.5", "1e3", "9" * 20, "nan"),
+    "seed": ("", "-1", "2.5", "comit", "1e3", str(2**64), "9" * 30, "nan"),
     "log": (*UNREADABLE, "hollow", "../x"),
     "core": (*UNREADABLE[1:], "hollow"),
     "runs": (*UNREADABLE, "hollow"),
@@ -153,7 +161,7 @@ FINE: Mapping[str, Sequence[str]] = {
     "theta": ("0",), "eta": ("0",), "level": ("0",), "threshold": ("0",), "compare": (str(10**23), str(2**63)),
 }  # fmt: skip
 FINE_IN: Mapping[tuple[str, str], Sequence[str]] = {
-    ("plan", "inputs"): (), ("verify", "seed"): ("-1", "0", str(10**23), str(2**63)),
+    ("plan", "inputs"): (),
     ("certificate", "index"): ("0",), ("demo", "n"): (),
     ("ensemble make", "start"): ("0",), ("quantise", "max"): ("-1", str(10**23), str(2**63)),
 }  # fmt: skip

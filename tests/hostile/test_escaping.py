@@ -309,14 +309,18 @@ def test_every_command_says_the_name_of_a_folder_as_words(
         ["export", first, "--out", "a.tsv"], ["export", first, "--to", "csv", "--out", "a.csv"],
         ["export", first, "--to", "hf", "--out", "card.md"],
     ):  # fmt: skip
-        assert run(words) == 0, words
-        out = capsys.readouterr().out
-        assert not controls(out)
+        code, shown = run(words), capsys.readouterr()
+        out = shown.out
+        assert not controls(out + shown.err)
+        if "\udcff" in first and first in words:  # no recipe could keep such a name
+            assert code == 2 and "must be UTF-8 text" in shown.err
+            continue
+        assert code == 0, words
         if "latex" in words:
             assert "\n\\input" not in out
             lines = [line for line in out.splitlines() if line]
             assert all(line.startswith(("%", "\\", "{}")) or " & " in line for line in lines), out
         if "--json" in words:
             json.loads(out)
-    for picture in ("curve.svg", "history.svg"):
+    for picture in ("curve.svg", "history.svg") if "\udcff" not in first else ("history.svg",):
         ElementTree.fromstring(Path(picture).read_bytes())

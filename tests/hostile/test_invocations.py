@@ -82,6 +82,8 @@ PREPARED = (
     f"aces certify --certify switches:steep --core switches:core {DRAWN} --look 100 --max 6 --out aces",
     f"aces certify --certify switches:steep --core switches:core {DRAWN} --look 100 --start 6 --out others",
     f"route certify --branch lines:a@0.25 --branch lines:b@0.5 --select linear:score {DRAWN} --out route",
+    f"certify linear:score {DRAWN} --out signed",
+    "sign --new-key key",
     "export run --out log.tsv --full",
     "report run --plot picture.svg",
     "train --data good.npz --arch mlp --epochs 1 --set width=4 --device cpu --threads 1 --out net",

@@ -29,7 +29,7 @@ def test_strange_names_work_from_end_to_end(tmp_path, capsys, monkeypatch, name)
         ["compare", "--", name, name],
         ["history", "."],
         ["certificate", f"--out={name[:200]}.json", "--", name, "0"],
-        ["verify", "--", f"{name[:200]}.json"],
+        ["verify", f"--memory={name[:200]}.memory", "--", f"{name[:200]}.json"],
         ["export", "--to=csv", f"--out={name[:200]}.csv", "--", name],
         ["memory", "check", "--", f"{name[:200]}.memory"],
         ["plan", f"--like={name}", "--rate=1000"],

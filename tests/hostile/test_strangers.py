@@ -16,6 +16,8 @@ from smoothcert.cli.main import run
 from smoothcert.errors import ModelError
 from smoothcert.runs.store import read
 
+pytestmark = pytest.mark.suspicious
+
 CODE = """
 from pathlib import Path
 Path("executed").touch()
