@@ -96,6 +96,8 @@ def _verify_run(
         + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")
         + ("all as recorded" if not found.problems else f"{len(found.problems)} problems")
     )
+    if spec.commitment is not None and spec.revealed:
+        say(f"the seed was drawn in secret and committed to: attempt {spec.commitment.attempt} at this question")
     _say_origin(found)
     return found
 
@@ -105,10 +107,13 @@ def _add_signature(
 ) -> None:
     """What a signature adds to the findings."""
     from smoothcert.runs.sign import checked
+    from smoothcert.runs.verify import UNTOLD
 
     wrong, left, found.signers = checked(envelope, statement, keys)
     found.problems[:0] = wrong
     found.left_open += left
+    if found.signers:  # who vouches for all that was written down
+        found.left_open.remove(UNTOLD)
 
 
 def _say_origin(found: Findings) -> None:

@@ -114,6 +114,8 @@ class RunStore:
             self.commit()
         finally:
             empty = self._new and error is not None and not self.done()
+            with contextlib.suppress(sqlite3.OperationalError):  # somebody reads; then the journal stays beside it
+                self._connection.execute("PRAGMA journal_mode=DELETE")  # one file, which needs no other to be read
             self._connection.close()
             if empty:
                 self._remove()
