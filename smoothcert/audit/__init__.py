@@ -101,7 +101,8 @@ def audit(
     here = loaded if not problems else None
     fast = absent_model(run) if here is None else ready(here, inputs.tensor(0), threads=plan.threads).classifier
     source = Source(fast, spec.noise)
-    checks.append(_check_counts(run, inputs, fast, plan if here else replace(plan, redraw=0), places.memory, update))
+    counted = plan if here else replace(plan, redraw=0)
+    checks.append(_check_counts(run, inputs, fast, counted, places.memory, update, here))
     keyed = {input_key(x): row for row, x in _with_inputs(plan.sample(run.rows), inputs)}
     checks.append(check_noise(spec.noise, inputs.tensor(0), keyed, spec.seed, plan.error))
     if here is None:
@@ -113,10 +114,18 @@ def audit(
 
 
 def _check_counts(
-    run: Run, inputs: Inputs, classifier: Classifier, plan: AuditPlan, memory: str | None, update: Callable[..., None]
+    run: Run,
+    inputs: Inputs,
+    classifier: Classifier,
+    plan: AuditPlan,
+    memory: str | None,
+    update: Callable[..., None],
+    loaded: Classifier | None,
 ) -> Check:
     """What `smoothcert verify` asks: rows recomputed, some drawn again, a memory's answers replayed."""
-    found = verify(run, inputs, classifier, plan.redraw, plan.seed, lambda *done: update(*done, "counts"), memory)
+    found = verify(
+        run, inputs, classifier, plan.redraw, plan.seed, lambda *done: update(*done, "counts"), memory, loaded
+    )
     again = f"; {found.redrawn} inputs drawn again, {found.votes} votes" if found.redrawn else ""
     settled = f"; {found.settled} answers of a memory replayed" if found.settled else ""
     tried = f"{found.rows} radii recomputed from stored counts{again}{settled}"

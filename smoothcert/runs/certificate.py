@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from smoothcert import foreign
 from smoothcert.classifiers import ready
 from smoothcert.classifiers.composite import is_composite, outline
@@ -125,10 +127,16 @@ class ReadDocument:
     x: Tensor | None
     given: Mapping[str, Any]  # all of it but the signature
     signature: Any = None
+    left_out: Tensor | None = None  # the input, from the data, where the document itself has its hash only
 
     @property
     def row(self) -> Row:
         return self.run.rows[0]
+
+    @property
+    def known(self) -> Tensor | None:
+        """The input, from wherever it is known."""
+        return self.left_out if self.x is None else self.x
 
 
 def verify_document(
@@ -142,20 +150,32 @@ def verify_document(
 
     A model that is not the certified one is not asked anything.
     """
-    places, again = places or Places(), again and found.x is not None
+    places = places or Places()
+    inputs = None if places.data is None else places.inputs(found.run.asked)
+    if found.x is None and inputs is not None:
+        found = dataclasses.replace(found, left_out=_held(found, inputs))
+    again = again and found.known is not None
     loaded, changed = certified_model(found.run, places) if again else (None, [])
     classifier = absent_model(found.run)
-    if found.x is not None and loaded is not None:
-        classifier = ready(loaded, found.x).classifier
+    if found.known is not None and loaded is not None:
+        classifier = ready(loaded, found.known).classifier
     findings = check(found, classifier, again and loaded is not None, advance, words, loaded)
     findings.problems = [*changed, *findings.problems, *_of_memory(found, places.memory)]
     if not again:
         findings.left_open.insert(0, "nothing was drawn again: counts that were invented would not show")
-    if places.data is None:
+    if inputs is None:
         findings.left_open.append("index, label and hash of the data are as somebody wrote them down (--data)")
     else:
-        findings.problems += _in_data(found, places.inputs(found.run.asked))
+        findings.problems += _in_data(found, inputs)
     return findings
+
+
+def _held(found: ReadDocument, inputs: Inputs) -> Tensor | None:
+    """The input that a document leaves out, where the data has it."""
+    for place in np.flatnonzero(inputs.indices == found.row.index).tolist():
+        if _hash(x := inputs.tensor(place)) == found.digest:
+            return x
+    return None
 
 
 def check(
@@ -179,8 +199,8 @@ def check(
         findings.problems += _differences(found.given, json.loads(json.dumps(made)))
     except RunError:
         pass  # said already, where the row was recomputed
-    if again and found.x is not None:
-        draw_rows([(row, found.x)], spec, source, loaded, findings, advance)
+    if again and found.known is not None:
+        draw_rows([(row, found.known)], spec, source, loaded, findings, advance)
     return findings
 
 
@@ -188,10 +208,10 @@ def _of_memory(found: ReadDocument, memory: str | None) -> list[str]:
     """What a memory answered, from the memory itself."""
     if found.run.memory is None:
         return []
-    if memory is None or found.x is None:
+    if memory is None or found.known is None:
         needs = "the memory (--memory)" if memory is None else "the values of its input"
         return [f"a memory answered, so that the answer cannot be checked without {needs}"]
-    return replay_one(found.run, found.run.memory, found.x, memory)
+    return replay_one(found.run, found.run.memory, found.known, memory)
 
 
 def _in_data(found: ReadDocument, inputs: Inputs) -> list[str]:
@@ -263,7 +283,6 @@ def _parsed(table: dict[str, Any], name: str) -> ReadDocument:
 
 def _unpacked(values: str, digest: str, shape: tuple[int, ...]) -> Tensor:
     """The input, held against its own hash."""
-    import numpy as np
     import torch
 
     size = math.prod(shape)
@@ -276,8 +295,6 @@ def _unpacked(values: str, digest: str, shape: tuple[int, ...]) -> Tensor:
 
 
 def _bytes(x: Tensor) -> bytes:
-    import numpy as np
-
     return np.ascontiguousarray(x.numpy(), dtype="<f4").tobytes()
 
 

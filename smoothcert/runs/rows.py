@@ -6,7 +6,6 @@ Answers are most of a run, and most readers look at few of them: they stay text 
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
@@ -21,7 +20,7 @@ from smoothcert.runs.run import BeforeMemory, Row
 COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "sigma", "answers", "attempt")
 MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 MOST_DRAWS, MOST_OUTCOMES = 10**15, 10**6  # of one answer: bounds of what a reader takes seriously
-LARGEST = 1e12  # radius
+LARGEST = 1e12  # radius, and seconds: sums of their squares stay finite
 
 
 class StoredAnswers(Sequence[Answer]):
@@ -111,7 +110,7 @@ def _refuse_numbers(index: int, predicted: int, radius: float, draws: int, secon
         raise RunError(f"radius of input {index} must be a number from 0 to {LARGEST:g}; got {radius}")
     if not 0 <= draws <= MOST_DRAWS:
         raise RunError(f"draws of input {index} must be a whole number up to {MOST_DRAWS}; got {draws}")
-    if seconds is not None and not 0.0 <= seconds < math.inf:
+    if seconds is not None and not 0.0 <= seconds <= LARGEST:
         raise RunError(f"seconds of input {index} must be a number of at least 0; got {seconds}")
 
 

@@ -1,10 +1,10 @@
 """What a memory answered, replayed from the evidence by other code than made it.
 
-Nothing of `smoothcert.memory` is used. The memory's file is read as a plain database, every region is held against
-every input (a product of matrices rules out, exactly rounded sums decide), and the rule is written down again, without
-its margins: an answer may lie below the rule's by RELATIVE of the lengths it came from, never above, and on the edge of
-a region either side is accepted. Each row is replayed against the regions that were there when it was settled; its
-promise is then held against all that are there now.
+Nothing of `smoothcert.memory` is used but the names of its tables. The memory's file is read as a plain database, every
+region is held against every input (a product of matrices rules out, exactly rounded sums decide), and the rule is
+written down again, without its margins: an answer may lie below the rule's by RELATIVE of the lengths it came from,
+never above, and on the edge of a region either side is accepted. Each row is replayed against the regions that were
+there when it was settled; its promise is then held against all that are there now.
 """
 
 from __future__ import annotations
@@ -24,23 +24,13 @@ from smoothcert import foreign
 from smoothcert.contracts import ABSTAIN, Norm, Tensor
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError
+from smoothcert.memory.sqlite import SCHEMA
 from smoothcert.runs.remember import ordered
 from smoothcert.runs.run import MemoryRef, Row, Run
 from smoothcert.spec import Spec
 
 RELATIVE = 1e-9  # far above the margins of the memory, far below what matters
 CHUNK = 1024  # regions, and inputs, held at a time
-SCHEMA = """
-CREATE TABLE memory (
-    identity TEXT NOT NULL, classifier TEXT NOT NULL, norm TEXT NOT NULL, shape TEXT NOT NULL
-) STRICT;
-CREATE TABLE basis (id INTEGER PRIMARY KEY, mean BLOB NOT NULL, directions BLOB NOT NULL) STRICT;
-CREATE TABLE regions (
-    id INTEGER PRIMARY KEY, label INTEGER NOT NULL, radius REAL NOT NULL, certified REAL NOT NULL,
-    coordinates BLOB NOT NULL
-) STRICT;
-CREATE TABLE vectors (id INTEGER PRIMARY KEY, x BLOB NOT NULL) STRICT
-"""
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 

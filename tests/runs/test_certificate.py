@@ -130,8 +130,12 @@ def test_without_its_values_it_is_recomputed_only(place: Path, checked, tmp_path
     short = document(read(place / "run"), INDEX, inputs, values=False).tables()
     assert "values" not in short["input"]
     assert checked(short) == []
-    findings = check(read_document(tmp_path / "c.json"), load("linear:score"))
-    assert findings.redrawn == 0
+    found = read_document(tmp_path / "c.json")
+    assert check(found, load("linear:score")).redrawn == 0
+    without = verify_document(found, Places(model="linear:score"))
+    assert "nothing was drawn again: counts that were invented would not show" in without.left_open
+    with_data = verify_document(found, Places(model="linear:score", data=str(place / "data.npz")))
+    assert (with_data.redrawn, with_data.problems) == (1, [])  # its hash says which input of the data it is
 
 
 def damaged(made: dict[str, Any], *keys: Any, value: Any = None) -> str:
