@@ -78,14 +78,22 @@ class RunStore:
         if self.whole is not None:
             composite.write(self.folder / MODEL, self.whole)
         self._connection = _connect(self.folder / "certificates.sqlite")
+        if self._new:
+            self._forget_beginning()
+            commit.keep(self.recipe.spec, self.folder)
         with _database_errors(self.folder):
             (last,) = self._connection.execute("SELECT max(attempt) FROM certificates").fetchone()
             self._chain = chain.end_of(self._connection)
         self._attempt = 0 if last is None else last + 1
-        if self._new:
-            commit.keep(self.recipe.spec, self.folder)
         self.write(self.recipe, BEGIN)
         return self
+
+    def _forget_beginning(self) -> None:
+        """A kill before the first recipe was written leaves a journal of nothing; rows without a recipe are refused."""
+        if self.done():
+            raise RunError(f"{self.folder} must hold the recipe.toml of its rows; there is none. Choose another --out")
+        with _database_errors(self.folder), self._connection:
+            self._connection.execute("DELETE FROM journal")
 
     def write(self, recipe: Recipe, kind: str) -> None:
         """The recipe as it is now, into the journal and then beside it: a kill in between leaves an earlier one."""

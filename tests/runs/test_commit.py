@@ -97,6 +97,24 @@ def test_another_attempt_says_so(place: Path, capsys) -> None:
     assert read(place / "third").asked.commitment.attempt == 1
 
 
+def test_a_kill_before_the_first_recipe_is_forgotten(place: Path, monkeypatch) -> None:
+    """The journal has begun, with a commitment that nobody saw; the next attempt begins anew with another one."""
+    from smoothcert.spec import Recipe
+
+    def killed(*_: object) -> None:
+        raise StopError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recipe, "write", killed)
+        with pytest.raises(StopError):
+            certify("run")
+    assert (place / "run" / commit.FILE).exists() and not (place / "run" / "recipe.toml").exists()
+    assert certify("run") == 0
+    assert run(["verify", "run", "--trust-code", "--redraw", "all"]) == 0
+    (place / "run" / "recipe.toml").unlink()
+    assert certify("run") == 2  # rows that nobody says anything of
+
+
 def test_a_refused_run_leaves_no_secret(place: Path) -> None:
     np.savez(place / "data.npz", x=np.full((2, 4), 0.5, dtype=np.float32), y=np.array([0, 9]))
     assert certify("run") == 2
