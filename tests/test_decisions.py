@@ -16,9 +16,9 @@ from smoothcert.decisions import BINS, VoteCounts, composed, median_bin, of_clas
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.aces import AcesPredict, AcesProcedure
+from smoothcert.runs.rows import _row_of
 from smoothcert.runs.rows import row_values as values
 from smoothcert.runs.run import Row
-from smoothcert.runs.store import _row_of as row_of
 
 sys.path.insert(0, str(Path(__file__).parent / "procedures"))
 from compositions import ENTROPY_SOURCE, NETWORK_SOURCE, SIGMA, cells, played, truth
@@ -181,7 +181,7 @@ def test_an_input_takes_less_than_two_kilobytes(width):
     row = Row(9980, 3, 3, 0.123456789012345, 100_100, 12.3456789, 3, 0.6543210987654321, tuple(answers))
     stored = values(row)
     assert sum(len(str(value)) for value in stored) < 2000
-    assert row_of(stored).answers == row.answers
+    assert _row_of(stored, None).answers == row.answers
 
 
 def test_counts_prove_what_an_input_of_this_size_allows():

@@ -36,11 +36,11 @@ class ModelDigest:
 
 
 def of_files(files: Iterable[Path], covers: Covers = "weights", name: str = "") -> ModelDigest:
-    """A hash of the files' contents, each with its length."""
-    total = hashlib.sha256(name.encode())
+    """A hash of the files' contents: of one alone what `sha256sum` says, of several each with its length."""
+    total, files = hashlib.sha256(name.encode()), list(files)
     for file in files:
         size = foreign.size_of(file, "a file of the model", ModelError)
-        total.update(size.to_bytes(8, "little"))
+        total.update(size.to_bytes(8, "little") if len(files) > 1 else b"")
         with file.open("rb") as held:
             while chunk := held.read(1 << 20):
                 total.update(chunk)

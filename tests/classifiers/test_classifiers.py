@@ -125,7 +125,7 @@ def test_a_foreign_onnx_file_is_refused(tmp_path):
 def test_engine_and_threads_are_checked():
     with pytest.raises(OptionError, match="engine must be one of"):
         ready(wrap(small()), torch.rand(1, 4, 4), engine="gpu")
-    with pytest.raises(OptionError, match="threads must be a positive"):
+    with pytest.raises(OptionError, match="threads of a forward pass must be a whole number of at least 1"):
         ready(wrap(small()), torch.rand(1, 4, 4), threads=0)
 
 
