@@ -1,4 +1,4 @@
-"""What a large run costs once it is drawn: writing its rows, reading them, report, page, comparison, export.
+"""What a large run costs once it is drawn: writing its rows, reading, verifying, report, page, comparison, export.
 
     python benchmarks/scale.py [--inputs 10000,100000] [--classes 1000x10000] [--keep FOLDER]
 
@@ -150,6 +150,7 @@ def costs(folder, run, other=None):
     """What each command takes on a run; compared with another of the same inputs, if there is one."""
     page, table = folder / "page.html", folder / "table.csv"
     yield "read", command("read", run)
+    yield "verify", command("verify", run, "--redraw", "0")
     yield "report", command("report", run)
     yield "report --html", command("report", run, "--html", page, made=page)
     if other is not None:
@@ -174,7 +175,7 @@ def main():
     parser.add_argument("--inputs", default="10000,100000", help="Sizes of runs.")
     parser.add_argument("--n", type=int, default=10_000, help="Draws of the test of an input.")
     parser.add_argument("--classes", default="1000x10000", help="Inputs x classes; 0x0: none.")
-    parser.add_argument("--compare", type=int, default=10_000, help="Largest run to compare with another.")
+    parser.add_argument("--compare", type=int, default=1_000_000, help="Largest run to compare with another.")
     parser.add_argument("--keep", type=Path, help="Leave the runs here.")
     wanted = parser.parse_args()
     here = str(Path(__file__).resolve().parent)  # for scale:score

@@ -231,6 +231,7 @@ def guarded(connection: sqlite3.Connection, seconds: float = SECONDS) -> sqlite3
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * LARGEST)
     begun = time.monotonic()
     connection.set_progress_handler(lambda: time.monotonic() - begun > seconds, 1_000_000)
     return connection

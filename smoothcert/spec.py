@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = 3
 MOST_VALUES = 2**40  # of one input: far beyond what anybody certifies, and their number is still exact
+LARGEST = 2**20  # bytes of a recipe
 HIDDEN = -1  # in the place of a seed that is committed to, and told when the run is complete
 # A model or data set may move to another place; its digest says that it is the same.
 PLACES = ("model", "data")
@@ -230,7 +231,9 @@ class Recipe:
         """From TOML; RunError when it is not one of ours."""
         if not foreign.is_regular(path):
             raise RunError(f"{path.parent} must be the folder of a run; it holds no recipe.toml")
-        return cls.parse(foreign.parse_toml(foreign.content(path, "recipe"), f"recipe '{path}'"), str(path))
+        return cls.parse(
+            foreign.parse_toml(foreign.content(path, "recipe", largest=LARGEST), f"recipe '{path}'"), str(path)
+        )
 
     @classmethod
     def parse(cls, tables: Mapping[str, Any], where: str) -> Recipe:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -62,7 +63,9 @@ class RunStore:
         self._made = not self.folder.exists()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.folder / "lock").open("w")
+            # A stranger's folder may hold a link in its place, or a FIFO: neither is followed, emptied or waited for.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._lock = os.fdopen(os.open(self.folder / "lock", flags, 0o666), "wb", buffering=0)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from pathlib import Path
 
@@ -113,3 +114,25 @@ def test_a_changed_model_file_is_not_loaded(place: Path, monkeypatch: pytest.Mon
 
     found = verify_run(read(place / "run"))
     assert found.problems[0].endswith("is not the one that was certified (its hash differs)") and found.redrawn == 0
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Continuing a stranger's run must not empty a file that the stranger chose."""
+    (place / "mine").write_text("precious")
+    for planted in ("link", "fifo"):
+        (place / "run" / "lock").unlink()
+        if planted == "link":
+            (place / "run" / "lock").symlink_to(place / "mine")
+        else:
+            os.mkfifo(place / "run" / "lock")
+        words = ["--data", "data.npz", "--sigma", "0.25", "--n", "500", "--n0", "50", "--alpha", "0.05", "--out", "run"]
+        run(["certify", "linear:score", *words])
+        assert "Traceback" not in capsys.readouterr().err
+    assert (place / "mine").read_text() == "precious"
+
+
+def test_a_recipe_of_gigabytes_is_not_read(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (place / "run" / "recipe.toml").open("r+b") as file:
+        file.truncate(2**33)  # a hole, which takes no room
+    assert run(["report", "run"]) == 2
+    assert "must have at most 1048576 bytes; got 8589934592" in capsys.readouterr().err
