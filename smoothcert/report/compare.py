@@ -20,7 +20,8 @@ from smoothcert.catalog import describe
 from smoothcert.errors import OptionError, RunError
 from smoothcert.foreign import one_line
 from smoothcert.report import choices, paired, tables
-from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name, reached
+from smoothcert.report.columns import columns
+from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name
 from smoothcert.report.paired import RESAMPLES, Estimate, resampled
 from smoothcert.report.section import Table, table_of
 from smoothcert.report.tables import decimal, ends, percent, rounded
@@ -107,7 +108,7 @@ def compare(before: Run, after: Run, radii: Sequence[float] | None = None, compa
     wanted = (default_radii([before, after]) if radii is None else list(radii)) if certified else [0.0]
     tried = [radius for radius in wanted if before.claim.tried(radius)]
     first, second = figures(before, tried), figures(after, tried)
-    gains = np.array([[[reached(row)] for row in pair] for pair in zip(before.rows, after.rows, strict=True)])
+    gains = np.stack([columns(before).reached, columns(after).reached], axis=1)[:, :, None]
     return Compared(
         before,
         after,
@@ -128,10 +129,12 @@ def on_common_inputs(before: Run, after: Run) -> tuple[Run, Run, tuple[int, int]
     wanted, got = _question(before, after) or _inputs(before, after, mine, theirs) or ("", "")
     if wanted:
         raise RunError(f"run {after.name} must {wanted} to be compared with {before.name}; got {got}")
-    first, second = (
-        replace(run, rows=tuple(row for row in run.rows if (row.index, row.label) in mine & theirs))
-        for run in (before, after)
-    )
+    first, second, both = before, after, mine & theirs
+    if mine != theirs:
+        first, second = (
+            replace(run, rows=tuple(row for row in run.rows if (row.index, row.label) in both))
+            for run in (before, after)
+        )
     return first, second, (len(mine - theirs), len(theirs - mine))
 
 
@@ -212,12 +215,9 @@ def as_json(found: Compared) -> dict[str, Any]:
 
 
 def _change(before: Run, after: Run, radius: float, level: float) -> Change:
-    pairs = [
-        tuple(row.correct and row.radius >= radius for row in pair)
-        for pair in zip(before.rows, after.rows, strict=True)
-    ]
-    first, second = (Share(sum(pair[i] for pair in pairs), len(pairs)) for i in range(2))
-    return Change(radius, first, second, pairs.count((False, True)), pairs.count((True, False)), level)
+    ours, theirs = (known.correct & (known.radius >= radius) for known in (columns(after), columns(before)))
+    first, second = (Share(int(have.sum()), len(have)) for have in (theirs, ours))
+    return Change(radius, first, second, int((ours & ~theirs).sum()), int((theirs & ~ours).sum()), level)
 
 
 def _question(before: Run, after: Run) -> tuple[str, str] | None:
