@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from smoothcert.classifiers import load
     from smoothcert.classifiers.composed import Denoised
+    from smoothcert.classifiers.module import trusting
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
     from smoothcert.ensembles.spec import Ensemble
     from smoothcert.errors import SmoothcertError
@@ -46,6 +47,7 @@ _HOME = {
     "Splitting": "smoothcert.noise.splitting",
     "Uniform": "smoothcert.noise.uniform",
     "load": "smoothcert.classifiers",
+    "trusting": "smoothcert.classifiers.module",
 }
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "Splitting",
     "Uniform",
     "load",
+    "trusting",
 ]  # fmt: skip
 
 

@@ -124,8 +124,8 @@ def resolve(spec: str, named_by: str = "") -> Any:
     """
     if named_by and not TRUST.get():
         raise ModelError(
-            f"model {spec} is code that {named_by} names: it is imported only with --trust-code, or where you name it "
-            "yourself (--model)"
+            f"model {spec} is code that {named_by} names: it is imported only with --trust-code (in Python inside "
+            "smoothcert.trusting()), or where you name it yourself (--model)"
         )
     module_name, _, attribute = spec.partition(":")
     if "" not in sys.path:

@@ -76,3 +76,19 @@ def test_the_p_value_is_the_binomial_one() -> None:
         changed, most = gained + lost, max(gained, lost)
         tail = sum(math.comb(changed, k) for k in range(most, changed + 1)) / 2**changed
         assert paired.p_value(gained, lost) == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_of_many_inputs_the_normal_limit_stands_for_resampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same spread, and the same correlation between runs, as by picking inputs; tolerances are five deviations."""
+    rng = np.random.default_rng(0)
+    shared = rng.random((3000, 1))
+    values = np.concatenate([shared + rng.random((3000, 1)), shared + rng.random((3000, 1)) > 1.0], axis=1)[:, :, None]
+    picked = paired.resampled(values, 4000)
+    monkeypatch.setattr(paired, "MANY", 2999)
+    drawn = paired.resampled(values, 4000)
+    assert np.array_equal(picked.means, drawn.means) and drawn.drawn.shape == picked.drawn.shape == (4000, 2, 1)
+    for one in (picked, drawn):
+        flat = one.drawn[:, :, 0]
+        expected = np.cov(values[:, :, 0], rowvar=False) / 3000
+        assert np.cov(flat, rowvar=False) == pytest.approx(expected, rel=5 * np.sqrt(2 / 4000))
+        assert flat.mean(axis=0) == pytest.approx(values.mean(axis=0)[:, 0], abs=5 * float(flat.std()) / np.sqrt(4000))
