@@ -62,7 +62,7 @@ def replay(row: Row, procedure: Any, source: Source, dim: int) -> tuple[Certific
 def recompute(row: Row, spec: Spec, source: Source) -> list[str]:
     """Replay the stored answers through the procedure, and hold everything that follows from them against the row."""
     try:
-        row = replace(row, answers=tuple(row.answers))  # read once
+        row = replace(row, answers=tuple(iter(row.answers)))  # read once
     except RunError as error:
         return [str(error)]
     problems = [
