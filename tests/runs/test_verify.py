@@ -156,3 +156,29 @@ def test_without_redraws_no_model_is_needed(run):
     assert verify_run(read(folder), redraw=0).problems == []
     with trusting(), pytest.raises(Exception, match="must name a callable that can be imported"):
         verify_run(read(folder))
+
+
+@pytest.mark.parametrize("n", [100, 10**5, 10**8, 10**10])
+def test_bounds_of_very_many_draws_are_not_accused(n):
+    """The tail function that checks a bound loses digits with n; honest bounds must stand all the same."""
+    import dataclasses
+
+    import made_runs
+
+    from smoothcert.contracts import Answer, Source
+    from smoothcert.noise.gaussian import Gaussian
+    from smoothcert.runs.recompute import recompute, replay
+    from smoothcert.runs.run import Row
+
+    spec, source = (
+        made_runs.spec(sampling={"name": "fixed", "n": n, "alpha": 0.001}),
+        Source(linear.score, Gaussian(0.25)),
+    )
+    for share in (0.5600123, 0.7967, 0.9, 0.99, 0.9999):
+        hits = round(share * n)
+        counts = ((hits, n - hits),)
+        answers = (Answer("guess", 10, ((9, 1),)), Answer("test", n, counts), Answer("clean", 1, ((1, 0),)))
+        row = Row(0, 0, 0, 0.0, n + 10, None, 0, None, answers)
+        proven, _ = replay(row, spec.procedure, source, spec.dim)
+        row = dataclasses.replace(row, predicted=proven.label, radius=proven.radius, low=proven.evidence.low)
+        assert recompute(row, spec, source) == []
