@@ -6,6 +6,7 @@ it claims, by another function than made it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -117,7 +118,7 @@ def _looks(row: Row) -> list[str]:
 
 def _tail(certificate: Certificate) -> list[str]:
     """One look's lower bound against the binomial tail it claims, by another function than made it."""
-    from scipy.special import bdtrc
+    from scipy.special import bdtrc, betainc
 
     evidence = certificate.evidence
     if certificate.abstained or len(evidence.counts) != 1 or evidence.low <= 0:
@@ -126,10 +127,11 @@ def _tail(certificate: Certificate) -> list[str]:
     if evidence.alpha == 0.0:  # every case was counted: the bound is the share itself
         return [] if evidence.low == hits / evidence.draws else [f"{evidence.low} is not {hits} of {evidence.draws}"]
     tail = float(bdtrc(hits - 1, evidence.draws, evidence.low))
+    if math.isnan(tail):  # it counts in 32 bits
+        tail = float(betainc(hits, evidence.draws - hits + 1, evidence.low))
     rounding = 1e-9 + 4e-15 * evidence.draws  # of that function, which loses digits: 1.4e-7 at 10⁸ draws
-    return (
-        [] if tail <= evidence.alpha * (1 + rounding) else [f"the bound {evidence.low} has error {tail}, above alpha"]
-    )
+    fine = tail <= evidence.alpha * (1 + rounding)
+    return [] if fine else [f"the bound {evidence.low} has error {tail}, above alpha"]
 
 
 class Replayed(NamedTuple):
