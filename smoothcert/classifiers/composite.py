@@ -220,7 +220,8 @@ def outline(folder: Path) -> Bundle:
     """A composition without its networks, to replay what they once answered."""
     composite = read(folder, "aces", "route")
     built = _built(folder, composite, [_absent] * len(composite.members))
-    assert isinstance(built, Bundle)  # since of this kind
+    if not isinstance(built, Bundle):
+        raise ModelError(f"'{folder}' must be a composition of kind aces or route; got one classifier")
     return built
 
 

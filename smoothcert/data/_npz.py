@@ -73,7 +73,8 @@ class NpzArchive:
 
     @property
     def _opened(self) -> zipfile.ZipFile:
-        assert self._zip is not None
+        if self._zip is None:
+            raise DataError(f"{self.what} '{self.path}' must be open to be read; got a closed file")
         return self._zip
 
     def headers(self, names: Sequence[str]) -> list[ArrayHeader]:
