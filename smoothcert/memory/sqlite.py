@@ -232,7 +232,7 @@ def _errors(path: Path, reading: bool = False) -> Iterator[None]:
         if reading:
             raise RunError(f"{path} must be readable; got: {error}") from error
         raise OutputError(f"{path} must be writable; got: {error} (regions already stored are safe)") from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's own words may quote what is no text
         raise RunError(f"{path} must be a memory of smoothcert; got: {error}") from error
 
 

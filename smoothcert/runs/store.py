@@ -326,7 +326,7 @@ def _database_errors(folder: Path, reading: bool = False) -> Iterator[None]:
         if reading:
             raise RunError(f"the database of {folder} cannot be read: {error}") from error
         raise OutputError(f"{folder} must be writable; got: {error} (rows already stored are safe)") from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's own words may quote what is no text
         raise RunError(
             f"certificates.sqlite of {folder} must be a database of smoothcert; it is damaged ({error})"
         ) from error

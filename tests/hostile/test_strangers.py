@@ -136,3 +136,14 @@ def test_a_recipe_of_gigabytes_is_not_read(place: Path, capsys: pytest.CaptureFi
         file.truncate(2**33)  # a hole, which takes no room
     assert run(["report", "run"]) == 2
     assert "must have at most 1048576 bytes; got 8589934592" in capsys.readouterr().err
+
+
+def test_a_damaged_schema_that_is_no_text_is_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SQLite quotes it in its own message, which Python then cannot decode: found by mutation."""
+    path = place / "run" / "certificates.sqlite"
+    held = path.read_bytes()
+    at = held.index(b"CREATE TABLE journal")
+    path.write_bytes(held[:at] + b"\xff\xfe" + held[at + 2 :])
+    for words in (["report", "run"], ["verify", "run", "--redraw", "0"], ["history", "."]):
+        run(words)
+        assert "defect" not in "".join(capsys.readouterr())
