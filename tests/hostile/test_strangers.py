@@ -142,8 +142,8 @@ def test_a_damaged_schema_that_is_no_text_is_one_line(place: Path, capsys: pytes
     """SQLite quotes it in its own message, which Python then cannot decode: found by mutation."""
     path = place / "run" / "certificates.sqlite"
     held = path.read_bytes()
-    at = held.index(b"CREATE TABLE journal")
-    path.write_bytes(held[:at] + b"\xff\xfe" + held[at + 2 :])
+    at = held.index(b"TABLE journal")
+    path.write_bytes(held[:at] + b"\xff" * 5 + held[at + 5 :])
     for words in (["report", "run"], ["verify", "run", "--redraw", "0"], ["history", "."]):
         run(words)
         assert "defect" not in "".join(capsys.readouterr())
