@@ -80,8 +80,11 @@ class Memory:
         self._margin = margin(store.owner.dim)
         self._regions = Regions(store)
         self.frozen = frozen
-        with store.reading():
-            self._regions.catch_up()
+        try:
+            with store.reading():
+                self._regions.catch_up()
+        except (ValueError, IndexError) as error:  # arrays that do not fit each other
+            raise RunError(f"{store.place} must be a whole memory; its regions are damaged ({error})") from error
 
     @classmethod
     def create(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> Self:

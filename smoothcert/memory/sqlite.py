@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from smoothcert.contracts import Floats, Integers
-from smoothcert.errors import OutputError, RunError, SmoothcertError
+from smoothcert.errors import OutputError, RunError, SmoothcertError, reason
 from smoothcert.foreign import WHOLE, guarded, is_regular, other_tables, parse_json, typed
 from smoothcert.memory.index import DIRECTIONS, Balls, Basis, random
 from smoothcert.memory.regions import LARGEST, MemoryStore, NewRegion, Owner, Vector
@@ -230,10 +230,10 @@ def _errors(path: Path, reading: bool = False) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if reading:
-            raise RunError(f"{path} must be readable; got: {error}") from error
-        raise OutputError(f"{path} must be writable; got: {error} (regions already stored are safe)") from error
+            raise RunError(f"{path} must be readable; got: {reason(error)}") from error
+        raise OutputError(f"{path} must be writable; got: {reason(error)} (regions already stored are safe)") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's own words may quote what is no text
-        raise RunError(f"{path} must be a memory of smoothcert; got: {error}") from error
+        raise RunError(f"{path} must be a memory of smoothcert; got: {reason(error)}") from error
 
 
 @contextlib.contextmanager

@@ -17,6 +17,9 @@ from smoothcert.errors import RunError
 from smoothcert.runs.run import BeforeMemory, Row
 
 COLUMNS = ("idx", "label", "predicted", "radius", "draws", "seconds", "clean", "low", "sigma", "answers", "attempt")
+WHOLE, REAL, TEXT, NONE = (int,), (float,), (str,), type(None)
+TYPES = (WHOLE, WHOLE, WHOLE, REAL, WHOLE, (float, NONE), (int, NONE), (float, NONE), (float, NONE), TEXT, WHOLE)
+SETTLED = (WHOLE, REAL, (str, NONE), (int, NONE), WHOLE, WHOLE)
 MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 MOST_DRAWS, MOST_OUTCOMES = 10**15, 10**6  # of one answer: bounds of what a reader takes seriously
 LARGEST = 1e12  # radius, and seconds: sums of their squares stay finite
@@ -86,7 +89,9 @@ def read_rows(connection: sqlite3.Connection) -> list[Row]:
 
 
 def _row_of(values: tuple[Any, ...], settlement: tuple[Any, ...] | None) -> Row:
-    """The row that such columns are; types are the table's, and sizes are looked at here."""
+    """The row that such columns are. A file need not keep to its own table's types, so that they are looked at, too."""
+    if not _typed(values, TYPES) or not (settlement is None or _typed(settlement, SETTLED)):
+        raise RunError(f"the row of input {values[0]} must hold numbers and text in their places; it is damaged")
     index, label, predicted, radius, draws, seconds, clean, low, sigma, stored, attempt = values
     _refuse_numbers(index, predicted, radius, draws, seconds)
     if index < 0 or label < 0 or (clean or 0) < 0 or attempt < 0 or not 0 <= (low or 0.0) <= 1:
@@ -100,6 +105,10 @@ def _row_of(values: tuple[Any, ...], settlement: tuple[Any, ...] | None) -> Row:
         _refuse_numbers(index, predicted, radius, draws, seconds)
     answers = StoredAnswers(index, stored)
     return Row(index, label, predicted, radius, draws, seconds, clean, low, answers, sigma, before, attempt)
+
+
+def _typed(values: tuple[Any, ...], kinds: tuple[tuple[type, ...], ...]) -> bool:
+    return all(type(value) in kind for value, kind in zip(values, kinds, strict=True))
 
 
 def _refuse_numbers(index: int, predicted: int, radius: float, draws: int, seconds: float | None) -> None:

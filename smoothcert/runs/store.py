@@ -22,7 +22,7 @@ from typing import Any, Self
 from smoothcert import foreign
 from smoothcert.classifiers import composite
 from smoothcert.classifiers.composite import Composite
-from smoothcert.errors import OutputError, RunError
+from smoothcert.errors import OutputError, RunError, reason
 from smoothcert.files import writing
 from smoothcert.runs import chain, commit
 from smoothcert.runs.rows import COLUMNS, read_rows, row_values
@@ -81,8 +81,7 @@ class RunStore:
         if self.whole is not None:
             composite.write(self.folder / MODEL, self.whole)
         self._connection = _connect(self.folder / "certificates.sqlite")
-        if self._new:
-            self._forget_beginning()
+        if self._new and not self._without_recipe():
             commit.keep(self.recipe.spec, self.folder)
         with _database_errors(self.folder):
             (last,) = self._connection.execute("SELECT max(attempt) FROM certificates").fetchone()
@@ -91,12 +90,19 @@ class RunStore:
         self.write(self.recipe, BEGIN)
         return self
 
-    def _forget_beginning(self) -> None:
-        """A kill before the first recipe was written leaves a journal of nothing; rows without a recipe are refused."""
-        if self.done():
-            raise RunError(f"{self.folder} must hold the recipe.toml of its rows; there is none. Choose another --out")
-        with _database_errors(self.folder), self._connection:
-            self._connection.execute("DELETE FROM journal")
+    def _without_recipe(self) -> bool:
+        """Whether there are rows, but no recipe; they must be of this question.
+
+        A kill before the first recipe was written leaves a journal of nothing, which goes.
+        """
+        if not self.done():
+            with _database_errors(self.folder), self._connection:
+                self._connection.execute("DELETE FROM journal")
+            return False
+        for begun in _journal(self._connection, BEGIN)[:1]:
+            stored = Recipe.parse(begun, f"the journal of {self.folder}").spec
+            _refuse_other_question(self.folder, stored, self.recipe.spec)
+        return True
 
     def write(self, recipe: Recipe, kind: str) -> None:
         """The recipe as it is now, into the journal and then beside it: a kill in between leaves an earlier one."""
@@ -324,9 +330,9 @@ def _database_errors(folder: Path, reading: bool = False) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if reading:
-            raise RunError(f"the database of {folder} cannot be read: {error}") from error
-        raise OutputError(f"{folder} must be writable; got: {error} (rows already stored are safe)") from error
+            raise RunError(f"the database of {folder} cannot be read: {reason(error)}") from error
+        raise OutputError(f"{folder} must be writable; got: {reason(error)} (rows already stored are safe)") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's own words may quote what is no text
         raise RunError(
-            f"certificates.sqlite of {folder} must be a database of smoothcert; it is damaged ({error})"
+            f"certificates.sqlite of {folder} must be a database of smoothcert; it is damaged ({reason(error)})"
         ) from error

@@ -112,7 +112,7 @@ def test_a_kill_before_the_first_recipe_is_forgotten(place: Path, monkeypatch) -
     assert certify("run") == 0
     assert run(["verify", "run", "--trust-code", "--redraw", "all"]) == 0
     (place / "run" / "recipe.toml").unlink()
-    assert certify("run") == 2  # rows that nobody says anything of
+    assert certify("run") == 2  # whose seed nobody says any more
 
 
 def test_a_refused_run_leaves_no_secret(place: Path) -> None:
