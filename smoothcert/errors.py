@@ -24,7 +24,10 @@ ROOM = 0.5  # share of the machine's memory that one array may take
 
 
 class SmoothcertError(Exception):
-    """Something the user can put right; its text is the whole explanation."""
+    """Something the user can put right; its text is the whole explanation, in one line whatever names are in it."""
+
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split())
 
 
 class OptionError(SmoothcertError):

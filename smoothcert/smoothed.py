@@ -274,7 +274,7 @@ class Aces(SmoothedComposition):
         """
         said, networks = composite.bundle(Path(folder), "aces")
         parts = dict(zip(networks.roles, networks.members, strict=True))
-        noise = networks.noises[0]
+        noise = next(iter(networks.noises), None)
         if noise is None or not {"certify", "core"} <= parts.keys():
             raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
         at = said.options.get("theta", 0.3) if theta is None else theta

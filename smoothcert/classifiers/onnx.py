@@ -46,14 +46,19 @@ class Onnx:
 
     def __post_init__(self) -> None:
         session = _open(self.path, self.threads, self.content)
-        inputs = session.get_inputs()
+        try:
+            inputs = [(value.name, value.type, value.shape) for value in session.get_inputs()]
+            metadata = dict(session.get_modelmeta().custom_metadata_map)
+        except UnicodeDecodeError as error:
+            raise ModelError(f"names in {self.path} must be UTF-8 text; got others ({error.reason})") from error
         if len(inputs) != 1:
-            raise ModelError(f"{self.path} must have one input; got {[value.name for value in inputs]}")
-        if inputs[0].type not in TYPES:
-            raise ModelError(f"the input of {self.path} must be a float tensor; got {inputs[0].type}")
-        batch = inputs[0].shape[0] if inputs[0].shape else None
+            raise ModelError(f"{self.path} must have one input; got {[name for name, _, _ in inputs]}")
+        _, kind, shape = inputs[0]
+        if kind not in TYPES:
+            raise ModelError(f"the input of {self.path} must be a float tensor; got {kind}")
+        batch = shape[0] if shape else None
         object.__setattr__(self, "rows", batch if isinstance(batch, int) and batch > 0 else None)
-        object.__setattr__(self, "metadata", dict(session.get_modelmeta().custom_metadata_map))
+        object.__setattr__(self, "metadata", metadata)
         object.__setattr__(self, "_session", session)
 
     def with_threads(self, threads: int) -> Onnx:
@@ -117,11 +122,13 @@ def parts(path: Path) -> list[Path]:
         names = {*_external(onnx.load_model_from_string(content))}
     except DecodeError:
         return [path]  # whoever opens it says that it is damaged
-    return [path, *(_beside(path, name) for name in sorted(names))]
+    return [path, *(_beside(path, name) for name in sorted(names, key=repr))]
 
 
 def _beside(path: Path, name: str) -> Path:
     """A file of weights in the folder of its network or below, wherever links lead; another is not opened."""
+    if not isinstance(name, str):  # what is no UTF-8 stays bytes
+        raise ModelError(f"weights of '{path}' must lie beside it, in a file with a name of text; got {name!r}")
     home, file = path.resolve().parent, path.parent / name
     try:
         inside = file.resolve().is_relative_to(home) and not Path(name).is_absolute()

@@ -250,7 +250,7 @@ def read_document(path: Path) -> ReadDocument:
         raise RunError(f"certificate {path} must be a document of {FORMAT!r}; got another one")
     try:
         return _parsed(table, path.name)
-    except (SmoothcertError, ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.error) as error:
+    except (SmoothcertError, ValueError, LookupError, TypeError, AttributeError, OverflowError, zlib.error) as error:
         raise RunError(f"certificate {path} must be as it was made; it is damaged ({_short(error)})") from error
 
 
