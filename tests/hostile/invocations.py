@@ -111,7 +111,8 @@ KINDS_IN: Mapping[tuple[str, str], str] = {
     ("ensemble forecast", "out"): "picture", ("memory create", "file"): "new memory", ("report", "members"): "name",
     ("verify", "memory"): "", ("verify", "redraw"): "redraws", ("verify", "trust"): "key", ("sign", "key"): "key",
     ("sign", "new_key"): "taken", ("certificate", "key"): "key",
-    **{(command, "seed"): "seed" for command in DRAWING}, ("audit", "memory"): "", ("audit", "model"): "callable",
+    **{(command, "seed"): "seed" for command in DRAWING}, ("audit", "memory"): "",
+    ("audit", "model"): "callable", ("verify", "model"): "callable",  # another file is a finding
     ("certificate", "data"): "data", ("verify", "run"): "run",
     ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
