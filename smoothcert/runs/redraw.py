@@ -19,6 +19,7 @@ import torch
 
 from smoothcert.contracts import Classifier, Source, Stream, Tensor, TopClass, batch_rows, input_key
 from smoothcert.errors import RunError
+from smoothcert.preparation.per_input_sigma import PURPOSE
 from smoothcert.runs.recompute import AskedDraw, replay, source_of
 from smoothcert.runs.run import Row
 from smoothcert.spec import Spec
@@ -26,7 +27,6 @@ from smoothcert.spec import Spec
 FACTOR = 16  # rounding inside a deep network, in units of what its inputs' last place does
 EXCUSED = 0.001  # of the votes of one answer, and three more
 MOST_SEAMS = 16  # continuations of a run that are drawn from, at the most
-SIGMA = "sigma"  # the purpose of draws that search for a level
 SAME_LEVEL = 1e-3  # relative: a search repeats itself but for rounding
 
 
@@ -160,7 +160,7 @@ def level_again(row: Row, x: Tensor, spec: Spec, network: Classifier) -> list[st
     """The search for an input's own noise level, repeated."""
     if spec.preparation is None or row.sigma is None:
         return []
-    stream = Stream(spec.seed, input_key(x), SIGMA)
+    stream = Stream(spec.seed, input_key(x), PURPOSE)
     (found,) = spec.preparation(network, spec.noise, x.unsqueeze(0), [stream])
     if abs(found.sigma - row.sigma) <= SAME_LEVEL * row.sigma:
         return []
