@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
+import shutil
 import sys
+import textwrap
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +22,15 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from smoothcert.runs.certify import Watcher
 
 QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
 WINDOW = 600.0  # seconds that a rate is taken over: a pause, or a slower part, is soon forgotten
+
+SHORTEST, LONGEST_BAR = 10, 40  # characters of a bar
+NARROWEST = 20  # columns; in fewer nothing can be read
 
 LONGEST = 600  # characters of a line about what is wrong; a name may have any number
 # Control characters but line breaks and tabs, marks that turn the direction of text, and bytes that are not UTF-8.
@@ -43,14 +50,36 @@ def in_one_line(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 200]} … {line[-150:]}"
 
 
-def say(text: str, end: str = "\n") -> None:
-    """To stdout."""
+def columns() -> int | None:
+    """The width of the terminal, or what COLUMNS says; None where there is neither, as in a file or a pipe."""
+    told = os.environ.get("COLUMNS", "")
+    if sys.stdout.isatty() or (told.isdecimal() and int(told[:6]) > 0):
+        return max(NARROWEST, shutil.get_terminal_size().columns)
+    return None
+
+
+def put(text: str, end: str = "\n") -> None:
+    """To stdout as it stands: for programs, and what is laid out already."""
     typer.echo(spelled(text) + end, nl=False)
+
+
+def say(text: str) -> None:
+    """Words to stdout, broken between words where a terminal would break within them; a path stays whole."""
+    width = columns()
+    put(text if width is None else "\n".join(broken(line, width) for line in text.split("\n")))
+
+
+def broken(line: str, width: int) -> str:
+    """One line as several of that width; those after the first stand two further in."""
+    inner = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=inner, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
 
 
 def print_json(answer: Any) -> None:
     """To stdout; a number that JSON does not know is a bug and not a word."""
-    say(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
+    put(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def remark(line: str) -> None:
@@ -82,23 +111,16 @@ def console(width: int) -> Console:
             for part in super().render(renderable, options):
                 yield part if part.control else Segment(spelled(part.text), part.style)
 
-    found = HarmlessConsole(highlight=False)
-    if not found.is_terminal:
-        found.width = width
-    return found
+    return HarmlessConsole(highlight=False, width=columns() or width)
 
 
-def print_grid(width: int, heads: Sequence[str], lines: Iterable[Sequence[str]], left: int = 0) -> None:
-    """A plain table, numbers to the right; so many columns, which may wrap, to the left."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def print_grid(width: int, heads: Sequence[str], lines: Iterable[Sequence[str]], words: Sequence[str] = ()) -> None:
+    """A plain table: the first column and those of words to the left, numbers to the right."""
+    from smoothcert.report import render, section
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(head, justify="left" if number < left else "right", no_wrap=number >= left, overflow="fold")
-    for line in lines:
-        table.add_row(*line)
-    console(width).print(table)
+    found = section.table_of(heads[0], heads[1:], [(line[0], line[1:]) for line in lines], words=words)
+    page = console(width)
+    page.print(render.text(found, page.width))
 
 
 @contextlib.contextmanager
@@ -108,19 +130,12 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
     In a log file it is a line a minute.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console, pace = Console(stderr=True), _Pace(unit)
     if not console.is_terminal:
         yield _lines(title, unit)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}% {task.fields[text]}"),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _fitted_progress(console) as progress:
         task = progress.add_task(title, total=None, text=unit)
 
         def update(done: float, total: float, text: str = "") -> None:
@@ -129,6 +144,48 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
             progress.update(task, completed=done, total=total, text=text or pace.told(done, total))
 
         yield update
+
+
+def _fitted_progress(console: Console) -> Progress:
+    """Progress in one line, as wide as the terminal is at that moment."""
+    from rich.progress import Progress, Task, TimeRemainingColumn
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    left = TimeRemainingColumn(compact=True, elapsed_when_finished=True)
+
+    class FittedProgress(Progress):
+        def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+            table = Table.grid(padding=(0, 1))
+            for task in tasks:
+                told = f"{task.percentage:>3.0f}% {task.fields['text']}", left.render(task).plain
+                title, room, rest = fitted(console.width, task.description, *told)
+                drawn = [ProgressBar(task.total, task.completed, width=room)] if room else []
+                table.add_row(*([title] if title else []), *drawn, rest)
+            return table
+
+    return FittedProgress(console=console, transient=True)
+
+
+def fitted(width: int, title: str, told: str, left: str) -> tuple[str, int, str]:
+    """What one line of progress has room for: its title, the length of its bar, and its words.
+
+    The bar goes first, then the end of what is told, such as a rate, then the title; percent and time left stay.
+    """
+    room = width - len(title) - len(told) - len(left) - 4
+    if room >= SHORTEST:
+        return title, min(room, LONGEST_BAR), f"{told} {left}"
+    parts = told.split(", ")
+    parts[:1] = parts[0].split("% ")
+    parts[0] += "%"
+    while len(parts) > 1 and len(title) + len(_told(parts)) + len(left) + 3 > width:
+        parts.pop()
+    rest = f"{_told(parts)} {left}"
+    return title[: max(0, width - len(rest) - 2)], 0, rest[:width]
+
+
+def _told(parts: Sequence[str]) -> str:
+    return " ".join(filter(None, (parts[0], ", ".join(parts[1:]))))
 
 
 @contextlib.contextmanager

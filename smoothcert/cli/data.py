@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import catalog
-from smoothcert.cli.console import Json, console, print_json, say
+from smoothcert.cli.console import Json, print_grid, print_json, say
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -29,20 +29,18 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert d
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """Show the data sets by name, with their sizes, shapes, and where they are cached."""
-    from rich.table import Column, Table
-
     parts = {name: catalog.build("data", name) for name in catalog.names("data")}
     if as_json:
         print_json([_facts(name, part) for name, part in parts.items()])
         return
-    table = Table("name", "train", "test", "shape", "classes", Column("cached", overflow="fold"))
+    lines = []
     for name, part in parts.items():
         where = (
             "embedded" if part.embedded else str(part.folder()) if part.cached() else f"no: smoothcert data get {name}"
         )
         shape = "×".join(map(str, part.shape))
-        table.add_row(name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where)
-    console(120).print(table)
+        lines.append((name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where))
+    print_grid(120, ("name", "train", "test", "shape", "classes", "cached"), lines, words=("cached",))
     say("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import remark, run_bar, say
+from smoothcert.cli.console import columns, put, remark, run_bar, say
 from smoothcert.errors import OptionError, require_room
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Drawing(NamedTuple):
         from smoothcert.runs.store import read
 
         run = read(self.out)
-        say(plain_text(table([figures(run)])))
+        put(plain_text(table([figures(run)]), columns() or 100))
         calls = run.means.member_calls if run.means else None
         if calls and calls.early:
             share = f"{calls.asked / calls.rows:.2f} of {calls.members}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, console, print_json, remark, say, wrote
+from smoothcert.cli.console import Json, console, print_json, put, remark, wrote
 from smoothcert.errors import OptionError, unknown
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
         page = console(100)
         page.print(render.text(shown, page.width))
     else:
-        say({"md": render.markdown, "latex": render.latex}[layout](shown), end="")
+        put({"md": render.markdown, "latex": render.latex}[layout](shown), end="")
 
 
 def _families(runs: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, bar, print_json, problems, remark, say, wrote
+from smoothcert.cli.console import Json, bar, print_json, problems, put, remark, say, wrote
 from smoothcert.errors import OptionError
 
 if TYPE_CHECKING:
@@ -190,6 +190,6 @@ def certificate(
         write_whole(path, content.encode())
         wrote(path)
     if as_json:
-        say(text, end="")
+        put(text, end="")
     elif not pages:
         say(words.text(made))
