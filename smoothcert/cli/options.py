@@ -62,7 +62,9 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.
 ModelNow = Annotated[str | None, typer.Option("--model", help="Where the model is now, if it has moved.")]
 DataNow = Annotated[str | None, typer.Option("--data", help="Where the data is now, if it has moved.")]
 MemoryNow = Annotated[str | None, typer.Option("--memory", help="Where the memory is now, if it has moved.")]
-ReportRadii = Annotated[str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: every 0.25.")]
+ReportRadii = Annotated[
+    str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: few, to the largest.")
+]
 Tables = Annotated[str | None, typer.Option("--tables", help="Layout of the tables: text, md or latex.")]
 Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for `smoothcert train --labels`.")]
 OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]

@@ -30,7 +30,9 @@ LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not stat
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or Cohen-style logs.")],
     as_json: Json = False,
-    radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
+    radii: Annotated[
+        str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: as far as the runs reach.")
+    ] = None,
     tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
     paper: Annotated[
