@@ -18,7 +18,7 @@ from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN
 from smoothcert.report import plots
 from smoothcert.report.columns import columns
-from smoothcert.report.inputs import album
+from smoothcert.report.inputs import SMALL, album
 from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name, same_inputs
 from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.render import fill
@@ -269,6 +269,7 @@ def _extremes(found: OwnLevels) -> str:
     pictures = album(found.run) if found.levels else ""
     if isinstance(pictures, str):
         return ""
+    pictures = replace(pictures, side=SMALL)
     rows = sorted((row for row in found.run.rows if row.sigma is not None), key=lambda row: row.sigma or 0.0)
     sides = ("smallest σ", rows[:EXTREMES]), ("largest σ", rows[::-1][:EXTREMES])
     extremes = [
