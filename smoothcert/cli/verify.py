@@ -125,6 +125,7 @@ def _say_origin(found: Findings) -> None:
 
 def _verify_certificate(path: Path, places: Places, again: bool, keys: Sequence[TrustedKey], as_json: bool) -> Findings:
     from smoothcert.report.certificate import with_words
+    from smoothcert.report.tables import class_name
     from smoothcert.runs.certificate import read_document, verify_document
     from smoothcert.runs.sign import statement_of_document
 
@@ -141,7 +142,7 @@ def _verify_certificate(path: Path, places: Places, again: bool, keys: Sequence[
     drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
     left = "" if found.redrawn or not again else " (the input's values are not in it)"
     say(
-        f"input {row.index}: label {row.predicted}, radius {row.radius}; recomputed from its "
+        f"input {row.index}: label {class_name(document.run, row.predicted)}, radius {row.radius}; recomputed from its "
         f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}: "
         + ("all as stated" if not found.problems else f"{len(found.problems)} problems")
     )

@@ -21,7 +21,7 @@ from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
 from smoothcert.report.columns import RunColumns, columns
 from smoothcert.report.metrics import Share
-from smoothcert.report.tables import class_name, class_names, count, decimal, outcome, percent, radius_words
+from smoothcert.report.tables import NAME, class_name, class_names, count, cut, decimal, outcome, percent, radius_words
 from smoothcert.runs.run import Row, Run
 from smoothcert.spec import Spec, procedure_name
 
@@ -253,7 +253,7 @@ def listing(run: Run, runs: int = 1) -> Listing:
     }
     data = as_data(
         {
-            "names": class_names(run),
+            "names": [cut(name, NAME) for name in class_names(run)],
             "whole": run.claim.norm == "l0",
             "radii": run.kind == "certify",
             "page": PAGE,
@@ -262,7 +262,7 @@ def listing(run: Run, runs: int = 1) -> Listing:
     )
     shown, there = (outcomes(RunColumns(tuple(held))), outcomes(columns(run)))
     kinds = [(kind, shown[kind], there[kind]) for kind in ("correct", "wrong", "abstained")]
-    return Listing([item(run, row) for row in held[:PAGE]], len(held), len(run.rows), kinds, data)
+    return Listing([item(run, row, NAME) for row in held[:PAGE]], len(held), len(run.rows), kinds, data)
 
 
 def outcomes(known: RunColumns) -> dict[str, int]:
@@ -276,9 +276,9 @@ def as_data(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def item(run: Run, row: Row, **more: Any) -> Item:
-    """One row in words."""
-    label, predicted = class_name(run, row.label), class_name(run, row.predicted)
+def item(run: Run, row: Row, most: int | None = None, **more: Any) -> Item:
+    """One row in words; `most`: characters of the name of a class."""
+    label, predicted = (class_name(run, number, most) for number in (row.label, row.predicted))
     return Item(row, outcome(row), label, predicted, radius_words(run, row), count(row.draws), **more)
 
 

@@ -23,7 +23,7 @@ from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name, sam
 from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.render import fill
 from smoothcert.report.section import Figure, Section, table_of
-from smoothcert.report.tables import NORMS, UNKNOWN, class_name, decimal, outcome, percent
+from smoothcert.report.tables import NAME, NORMS, UNKNOWN, class_name, decimal, outcome, percent
 from smoothcert.runs.run import BeforeMemory, Row, Run
 
 if TYPE_CHECKING:
@@ -257,11 +257,11 @@ def _conflict(run: Run, row: Row, settled: BeforeMemory, owners: dict[int, int])
     region = f"region {settled.by}" + (f" (input {owners[settled.by]})" if settled.by in owners else "")
     why = {"switched": "took the label of", "shrunk": "made room for", "answered": "lies in"}[how(row, settled)]
     sigma = UNKNOWN if row.sigma is None else f"{row.sigma:.3g}"
-    return [sigma, said, _answer(run, row.predicted, row.radius), class_name(run, row.label), f"{why} {region}"]
+    return [sigma, said, _answer(run, row.predicted, row.radius), class_name(run, row.label, NAME), f"{why} {region}"]
 
 
 def _answer(run: Run, label: int, radius: float) -> str:
-    return f"{class_name(run, label)}, {decimal(radius)}"
+    return f"{class_name(run, label, NAME)}, {decimal(radius)}"
 
 
 def _extremes(found: OwnLevels) -> str:
