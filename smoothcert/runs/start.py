@@ -20,6 +20,7 @@ import numpy as np
 
 from smoothcert import arithmetic, catalog, foreign
 from smoothcert.classifiers import composite, digest, ready, try_once
+from smoothcert.classifiers.adapted import Adaptation, adapted
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Classifier, Noise, Procedure, batch_rows
 from smoothcert.data import Inputs, Subset
@@ -47,11 +48,16 @@ class RoleNetwork(NamedTuple):
 
 @dataclass(frozen=True)
 class Networks:
-    """The networks that aces or route compose; their description is kept in the run's folder."""
+    """The networks that aces or route compose, or one that is adapted; described in the run's folder."""
 
     kind: composite.Kind
     members: tuple[RoleNetwork, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def adapted_model(model: str, adaptation: Adaptation) -> Networks:
+    """A model and how it is called, kept in the run's folder."""
+    return Networks("adapted", (RoleNetwork("model", model, None),), adaptation.options)
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,8 @@ def _loaded(model: str | Networks, inputs: Inputs, out: Path) -> tuple[Classifie
         return load_unused(model, inputs), None
     roles, models, noises = zip(*model.members, strict=True)
     members = tuple(load_unused(one, inputs) for one in models)
+    if model.kind == "adapted":
+        return adapted(members[0], foreign.typed(Adaptation, dict(model.options))), _described(model, out)
     _refuse_unlike(dict(zip(roles, members, strict=True)), inputs)
     return Bundle(roles, members, noises), _described(model, out)
 

@@ -260,8 +260,9 @@ def changed_data(spec: Spec, inputs: Inputs) -> list[str]:
 
 def absent_model(run: Run) -> Classifier:
     """In the place of a model that must not be asked: of a composition its outline, to replay what it answered."""
-    if run.folder is not None and composite.is_composite(run.folder / MODEL):
-        return composite.outline(run.folder / MODEL)
+    own = None if run.folder is None else run.folder / MODEL
+    if own is not None and composite.kind_of(own) in ("aces", "route"):
+        return composite.outline(own)
 
     def nobody(x: Tensor) -> Tensor:
         raise ModelError("a model that was not certified must not be asked")
