@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smoothcert.classifiers import load
     from smoothcert.classifiers.composed import Denoised
     from smoothcert.classifiers.module import trusting
+    from smoothcert.compositions import Aces, Route
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
     from smoothcert.ensembles.spec import Ensemble
     from smoothcert.errors import SmoothcertError
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from smoothcert.noise.gaussian_grid import GaussianGrid
     from smoothcert.noise.splitting import Splitting
     from smoothcert.noise.uniform import Uniform
-    from smoothcert.smoothed import Aces, Route, Smoothed
+    from smoothcert.smoothed import Smoothed
 
 __version__ = "0.1.0"
 
 # Where each public name lives; imported when first used, so that `smoothcert --help` does not wait for torch.
 _HOME = {
     "ABSTAIN": "smoothcert.contracts",
-    "Aces": "smoothcert.smoothed",
+    "Aces": "smoothcert.compositions",
     "Certificate": "smoothcert.contracts",
     "SmoothcertError": "smoothcert.errors",
     "Denoised": "smoothcert.classifiers.composed",
@@ -42,7 +43,7 @@ _HOME = {
     "Gaussian": "smoothcert.noise.gaussian",
     "GaussianGrid": "smoothcert.noise.gaussian_grid",
     "Memory": "smoothcert.memory",
-    "Route": "smoothcert.smoothed",
+    "Route": "smoothcert.compositions",
     "Smoothed": "smoothcert.smoothed",
     "Splitting": "smoothcert.noise.splitting",
     "Uniform": "smoothcert.noise.uniform",
