@@ -22,7 +22,7 @@ from smoothcert.classifiers import Ready, load, ready, wrap
 from smoothcert.classifiers.composed import Bundle, leaves
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Certificate, Classifier, Job, Noise, Sampling, Source, Steps, input_key
-from smoothcert.engine.batch_check import check_scores, classes
+from smoothcert.engine.batch_check import classes
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError, OptionError, is_number, require_count
 from smoothcert.noise import as_noise
@@ -43,10 +43,10 @@ class Smoothed:
     >>> smoothed.certify(batch, radius=0.5)             # a batch, or a list → a list of them
     >>> smoothed.predict(x)                             # the label alone; −1 where it abstains
 
-    model: a torch module in eval mode, a callable, or what `smoothcert.load` takes or gives. It maps inputs [batch, ...]
-        in [0,1] to scores [batch, classes]; normalisation belongs inside it.
-    noise: a number, the σ of Gaussian noise (an l2 certificate), or a noise such as `smoothcert.Uniform(sigma=0.5)` (l1)
-        or `smoothcert.Discrete(keep=0.8)` (l0).
+    model: a torch module in eval mode, a callable, or what `smoothcert.load` takes or gives. It maps inputs
+        [batch, ...] in [0,1] to scores [batch, classes]; normalisation belongs inside it.
+    noise: a number, the σ of Gaussian noise (an l2 certificate), or a noise such as `smoothcert.Uniform(sigma=0.5)`
+        (l1) or `smoothcert.Discrete(keep=0.8)` (l0).
     num_classes: how many classes the model must have; checked before the first draw. None: as many as it has.
     engine: auto (ONNX Runtime where the model can be exported, else torch), onnxruntime, torch, or torch:DEVICE.
     arithmetic: exact adds Gaussian noise in whole steps of 1/255 and refuses other inputs; float never does that.
@@ -230,7 +230,7 @@ def _fits(classifier: Classifier, x: Any) -> bool:
         classifier = classifier.base
     try:
         with torch.no_grad():
-            check_scores(classifier(as_input(x).unsqueeze(0)), 1)
+            classes(classifier, as_input(x))
     except Exception:  # a stranger's model may raise anything at an input that it does not take
         return False
     return True
