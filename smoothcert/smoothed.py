@@ -101,7 +101,7 @@ class Smoothed:
         batch: rows of a forward pass.
         sampling: how to draw, in the place of radius, n and alpha.
         """
-        how = _sampling(radius, n, alpha, sampling)
+        how = sampling_for(radius, n, alpha, sampling)
         inputs, single = self._inputs(x)
         found = self.run(self._certifying(n0, how), inputs, seed, batch)
         return found[0] if single else found
@@ -119,7 +119,7 @@ class Smoothed:
         sampling: Sampling | None = None,
     ) -> list[Certificate]:
         """One certificate for each input; alpha is for each of them alone. Options are those of `certify`."""
-        return self.run(self._certifying(n0, _sampling(radius, n, alpha, sampling)), _several(inputs), seed, batch)
+        return self.run(self._certifying(n0, sampling_for(radius, n, alpha, sampling)), _several(inputs), seed, batch)
 
     def predict(
         self, x: Any, *, n: int | None = None, alpha: float = 0.001, seed: int = 0, batch: int | None = None
@@ -236,7 +236,7 @@ def _fits(classifier: Classifier, x: Any) -> bool:
     return True
 
 
-def _sampling(
+def sampling_for(
     radius: float | Sequence[float] | None, n: int, alpha: float, sampling: Sampling | None = None
 ) -> Sampling:
     """The draws that a question takes unless told otherwise: as many as n, or as few as one or several radii need."""
