@@ -12,6 +12,7 @@ from smoothcert import foreign, zoo
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
+from smoothcert.classifiers.objects import OBJECT
 from smoothcert.errors import THREADS, ModelError, require_count, unknown
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ def load(spec: str | Path, named_by: str = "") -> Classifier:
         from smoothcert.training.checkpoints import read_any
 
         return Module(read_any(path))
+    if text.startswith(OBJECT):
+        raise ModelError(
+            f"model {text.removeprefix(OBJECT)} was an object in Python, which only its owner has: give it again "
+            "(open_run(…).verify(model=…)), or look at the counts alone (--redraw 0)"
+        )
     if ":" in text:
         from smoothcert.classifiers.module import resolve
 
