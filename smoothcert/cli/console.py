@@ -135,7 +135,7 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
     if not console.is_terminal:
         yield _lines(title, unit)
         return
-    with _fitted_progress(console) as progress:
+    with fitted_progress(console) as progress:
         task = progress.add_task(title, total=None, text=unit)
 
         def update(done: float, total: float, text: str = "") -> None:
@@ -146,7 +146,7 @@ def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
         yield update
 
 
-def _fitted_progress(console: Console) -> Progress:
+def fitted_progress(console: Console) -> Progress:
     """Progress in one line, as wide as the terminal is at that moment."""
     from rich.progress import Progress, Task, TimeRemainingColumn
     from rich.progress_bar import ProgressBar

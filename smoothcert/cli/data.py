@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import catalog
-from smoothcert.cli.console import Json, print_grid, print_json, say
+from smoothcert.cli.console import Json, fitted_progress, print_grid, print_json, say
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -58,11 +58,9 @@ class _Bar:
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("", total=None)
+        self._progress = fitted_progress(Console(stderr=True))
+        self._task = self._progress.add_task("", total=None, text="")
 
     def __enter__(self) -> _Bar:
         import threading
@@ -75,7 +73,8 @@ class _Bar:
 
     def report(self, what: str, done: int, total: int | None) -> None:
         short = what if len(what) <= 50 else f"…{what[-49:]}"
-        self._progress.update(self._task, description=short, completed=done, total=total)
+        told = f"{done / 1e6:.1f}" + (f"/{total / 1e6:.1f}" if total else "") + " MB"
+        self._progress.update(self._task, description=short, completed=done, total=total, text=told)
 
     def __exit__(self, *error: object) -> None:
         self._timer.cancel()

@@ -27,7 +27,7 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import __version__
-from smoothcert.cli.console import in_one_line
+from smoothcert.cli.console import in_one_line, say
 from smoothcert.errors import OptionError, SmoothcertError
 from smoothcert.foreign import special
 
@@ -82,7 +82,7 @@ def _top(
     if quiet:  # remarks go nowhere until the command ends; an error is said after that
         context.with_resource(contextlib.redirect_stderr(io.StringIO()))
     if context.invoked_subcommand is None and not version:
-        typer.echo(STORY)
+        say(STORY)
     if version:
         typer.echo(f"smoothcert {__version__}")
         raise typer.Exit()

@@ -111,3 +111,22 @@ def test_a_terminal_shows_percent_and_time_left_in_one_line(monkeypatch, width):
     drawn = [line for line in re.split(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]+", sink.getvalue()) if "25%" in line]
     assert drawn and all(len(line) <= width and ("-:--" in line or "0:0" in line) for line in drawn)
     assert ("━" in drawn[-1]) == (width == 80)
+
+
+def test_verify_gives_its_threads_to_the_classifier(place: Path, monkeypatch, capsys):
+    from smoothcert.classifiers import ready
+    from smoothcert.runs import certificate, verify
+
+    seen = []
+
+    def noted(*given, **named):
+        seen.append(named["threads"])
+        return ready(*given, **named)
+
+    monkeypatch.setattr(verify, "ready", noted)
+    monkeypatch.setattr(certificate, "ready", noted)
+    assert run(["certificate", "a", "0", "--out", "one.json"]) == 0
+    for words in (["a"], ["a", "--threads", "1"], ["one.json", "--threads", "2"]):
+        assert run(["verify", *words]) == 0
+    assert seen == [None, 1, 2]
+    assert run(["verify", "a", "--threads", "0"]) == 2
