@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import IterableDataset
 
 from smoothcert.callbacks.grown import Grown, installed
 from smoothcert.callbacks.question import CAP, CertifiedShare, Question, checked, kind
@@ -69,7 +69,7 @@ class CertifiedAccuracyCallback(Grown):
     def bases(cls) -> tuple[type, ...]:
         """The class of every package that is in use; one with both as bases suits either's Trainer."""
         names = ("lightning.pytorch", "pytorch_lightning")
-        loaded = [sys.modules[name] for name in names if name in sys.modules]
+        loaded = [module for name in names if (module := sys.modules.get(name)) is not None]
         return tuple(module.Callback for module in loaded or [installed("CertifiedAccuracyCallback", *names)])
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -110,7 +110,8 @@ class CertifiedAccuracyCallback(Grown):
         asked = self.last = self._question.answer(self._part(pl_module), *self._data(trainer))
         figures = {"certified_accuracy": asked.share, "abstained": asked.abstained / asked.of, "draws": asked.draws}
         for name, value in figures.items():
-            # Every process measures the same inputs with the same noise; a mean over them changes nothing.
+            # Every process measures the same inputs with the same noise. Where networks differ in batch statistics
+            # their mean is logged, so that callbacks that stop or save decide alike.
             pl_module.log(
                 f"{name}_{self._question.name}",
                 float(value),
@@ -149,8 +150,9 @@ def _spread(pairs: tuple[list[Tensor], list[int]], most: int) -> tuple[list[Tens
 
 
 def _places(count: int, most: int) -> Sequence[int]:
-    """At most so many places, evenly spread: data are often sorted by class."""
-    return range(0, count, math.ceil(count / most))
+    """So many places, evenly spread: data are often sorted by class."""
+    few = min(most, count)
+    return [number * count // few for number in range(few)]
 
 
 def _of_loader(loaders: Any, most: int) -> tuple[list[Tensor], list[int]]:
@@ -158,8 +160,8 @@ def _of_loader(loaders: Any, most: int) -> tuple[list[Tensor], list[int]]:
     several = list(loaders.values()) if isinstance(loaders, dict) else loaders
     loader = several[0] if isinstance(several, list | tuple) and several else several
     data: Any = getattr(loader, "dataset", None)
-    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-        raise DataError(f"the validation loader must have a data set with a length; got {kind(loader)} ({GIVE})")
+    if isinstance(data, IterableDataset) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise DataError(f"the validation loader must have a data set with a length; got {kind(data)} ({GIVE})")
     items = [data[place] for place in _places(len(data), most)]
     for item in items:
         if not (isinstance(item, list | tuple) and len(item) == 2):
