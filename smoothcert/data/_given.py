@@ -54,7 +54,8 @@ def _array(value: Any, what: str) -> Array:
 
 def _collected(data: Any, most: int | None) -> tuple[Array, Array]:
     """The items of a data set, or of the batches of a loader."""
-    if isinstance(data, Mapping) or not (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
+    scalar = getattr(data, "shape", None) == ()
+    if scalar or isinstance(data, Mapping) or not (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
         raise DataError(
             f"data must be arrays, a data set's name, a folder, a Dataset or a DataLoader; got {_kind(data)}"
         )
