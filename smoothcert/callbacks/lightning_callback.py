@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
+from smoothcert.arguments import checked
 from smoothcert.callbacks.grown import Grown, installed
-from smoothcert.callbacks.question import CAP, CertifiedShare, Question, checked, kind
+from smoothcert.callbacks.question import CAP, CertifiedShare, TrainingQuestion, kind, pairs
 from smoothcert.contracts import Noise
 from smoothcert.errors import DataError, OptionError, require_count
 
@@ -35,6 +36,7 @@ class CertifiedAccuracyCallback(Grown):
     options are those of `certified_accuracy`.
     """
 
+    @checked
     def __init__(
         self,
         x: Any = None,
@@ -44,7 +46,7 @@ class CertifiedAccuracyCallback(Grown):
         radius: float,
         every: int = 5,
         inputs: int = 100,
-        network: str = "",
+        network: Any = "",
         cap: int = CAP,
         alpha: float = 0.001,
         seed: int = 0,
@@ -60,8 +62,8 @@ class CertifiedAccuracyCallback(Grown):
             raise OptionError("CertifiedAccuracyCallback must have x and y, or neither for those of the validation")
         self.last: CertifiedShare | None = None
         self._every, self._inputs, self._network = every, inputs, network
-        self._question = Question(sigma, radius, cap, alpha, seed, batch)
-        self._given = None if x is None else _spread(checked(x, y), inputs)
+        self._question = TrainingQuestion(sigma, radius, cap, alpha, seed, batch)
+        self._given = None if x is None else _spread(pairs(x, y), inputs)
         self._read: tuple[list[Tensor], list[int]] | None = None  # from the validation loader of this fit
         self._epochs = 0  # that had been trained at the latest measurement of this fit
 
@@ -166,7 +168,7 @@ def _of_loader(loaders: Any, most: int) -> tuple[list[Tensor], list[int]]:
     for item in items:
         if not (isinstance(item, list | tuple) and len(item) == 2):
             raise DataError(f"items of the validation data must be (input, label); got {kind(item)} ({GIVE})")
-    return checked([x for x, _ in items], [y for _, y in items])
+    return pairs([x for x, _ in items], [y for _, y in items])
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from smoothcert.arguments import checked
 from smoothcert.callbacks.grown import Grown, installed
-from smoothcert.callbacks.question import CAP, Question, kind
+from smoothcert.callbacks.question import CAP, TrainingQuestion, kind
 from smoothcert.contracts import Noise
 from smoothcert.errors import ModelError
 
@@ -47,6 +48,7 @@ class CertifiedAccuracy(Grown):
     total: Tensor
     add_state: Callable[..., None]
 
+    @checked
     def __init__(
         self,
         network: Any,
@@ -63,7 +65,7 @@ class CertifiedAccuracy(Grown):
         if not callable(network):
             raise ModelError(f"a model must be a torch module or a callable; got {kind(network)}")
         self._shared = Shared(network)  # a metric inside of the network it asks would be a circle of modules
-        self._question = Question(sigma, radius, cap, alpha, seed, batch)
+        self._question = TrainingQuestion(sigma, radius, cap, alpha, seed, batch)
         self.add_state("certified", default=torch.tensor(0), dist_reduce_fx="sum")
         self.add_state("total", default=torch.tensor(0), dist_reduce_fx="sum")
         # A MetricCollection takes metrics with equal states after the first update for one and the same, and updates

@@ -7,7 +7,6 @@ its training stay as they are.
 from __future__ import annotations
 
 import copy
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from smoothcert.arguments import checked
 from smoothcert.bounds import lower_bound, upper_bound
 from smoothcert.contracts import Noise, Norm
-from smoothcert.errors import DataError, ModelError, OptionError, reason, require_count
-from smoothcert.noise.gaussian import Gaussian
+from smoothcert.errors import DataError, ModelError, reason, require_count
+from smoothcert.noise import as_noise
 from smoothcert.sampling.spending import Spending
-from smoothcert.smoothed import Smoothed
+from smoothcert.smoothed import Smoothed, as_input
 from smoothcert.streams import check_seed
 
 CAP = 2000  # draws of one input: at r = 2σ it takes 301 if all hit; who is undecided after these counts as abstained
@@ -58,6 +58,7 @@ class CertifiedShare:
         )
 
 
+@checked
 def certified_accuracy(
     network: Any,
     x: Any,
@@ -76,11 +77,11 @@ def certified_accuracy(
     wrong with probability at most `alpha`. The same `seed` gives an input the same noise in each epoch. The network
     may be in train mode; a copy of it is measured in eval mode, on its device.
     """
-    return Question(sigma, radius, cap, alpha, seed, batch).answer(network, x, y)
+    return TrainingQuestion(sigma, radius, cap, alpha, seed, batch).answer(network, x, y)
 
 
 @dataclass(frozen=True)
-class Question:
+class TrainingQuestion:
     """What is asked of a network again and again; refused here, where it makes no sense, before anything trains."""
 
     sigma: float | Noise
@@ -91,10 +92,8 @@ class Question:
     batch: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.radius, bool) or not isinstance(self.radius, numbers.Real):
-            raise OptionError(f"radius must be one number, such as 0.5; got {kind(self.radius)}")
         object.__setattr__(self, "radius", float(self.radius))
-        object.__setattr__(self, "sigma", _noise(self.sigma))
+        object.__setattr__(self, "sigma", as_noise(self.sigma))
         _ = self.sampling  # checks radius, alpha and cap
         check_seed(self.seed)
         if self.batch is not None:
@@ -102,7 +101,7 @@ class Question:
 
     @property
     def noise(self) -> Noise:
-        return _noise(self.sigma)
+        return as_noise(self.sigma)
 
     @property
     def sampling(self) -> Spending:
@@ -115,7 +114,7 @@ class Question:
 
     def answer(self, network: Any, x: Any, y: Any) -> CertifiedShare:
         """Certify these inputs at the radius."""
-        inputs, labels = checked(x, y)
+        inputs, labels = pairs(x, y)
         smoothed = Smoothed(_copied(network), self.noise, engine="torch")
         found = smoothed.certify_all(inputs, n0=GUESS, sampling=self.sampling, seed=self.seed, batch=self.batch)
         return CertifiedShare(
@@ -127,18 +126,6 @@ class Question:
             norm=self.noise.norm,
             notes=smoothed.notes,
         )
-
-
-def _noise(sigma: Any) -> Noise:
-    if isinstance(sigma, numbers.Real):
-        return Gaussian(sigma if isinstance(sigma, bool) else float(sigma))
-    if Noise not in type(sigma).__mro__:
-        raise OptionError(
-            f"sigma must be a number, of Gaussian noise, or a noise such as smoothcert.Uniform(lam=1.0); "
-            f"got {kind(sigma)}"
-        )
-    found: Noise = sigma
-    return found
 
 
 def _copied(network: Any) -> Any:
@@ -155,30 +142,26 @@ def _copied(network: Any) -> Any:
         ) from error
 
 
-def checked(x: Any, y: Any) -> tuple[list[Tensor], list[int]]:
+def pairs(x: Any, y: Any) -> tuple[list[Tensor], list[int]]:
     """Inputs and their labels, one by one."""
     try:
-        inputs = [torch.as_tensor(one) for one in x]
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"x must be inputs [inputs, ...] as a tensor or an array; got {kind(x)}") from error
+        several = list(x)
+    except TypeError as error:
+        raise DataError(f"x must be inputs [inputs, ...] as a tensor, an array or a list; got {kind(x)}") from error
+    inputs = [as_input(one, number) for number, one in enumerate(several)]
     try:
         labels = torch.as_tensor(y)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"y must be the labels of x as a tensor or an array; got {kind(y)}") from error
+        raise DataError(f"y must be the labels of x as a tensor, an array or a list; got {kind(y)}") from error
+    if len(inputs) == 0 or labels.shape[:1] != (len(inputs),):
+        raise DataError(
+            f"x and y must be as many, and at least one; got {len(inputs)} inputs and labels of shape "
+            f"{list(labels.shape)}"
+        )
     if labels.is_floating_point() or labels.dtype == torch.bool or labels.ndim != 1:
         raise DataError(
             f"y must be whole numbers, one label for each input; got {labels.dtype} of shape {list(labels.shape)} "
             "(of rows with a 1 in the place of the label: y.argmax(1))"
-        )
-    if len(labels) != len(inputs) or not inputs:
-        raise DataError(f"x and y must be as many, and at least one; got {len(inputs)} inputs, {len(labels)} labels")
-    floats = [one for one in inputs if one.is_floating_point() and one.numel()]  # `Smoothed` refuses the others
-    low = min((float(one.min()) for one in floats), default=0.0)
-    high = max((float(one.max()) for one in floats), default=1.0)
-    if low < 0.0 or high > 1.0:
-        raise DataError(
-            f"x must be in [0,1]; got values from {low:g} to {high:g} (undo the normalisation, and make it the first "
-            "layer of the network)"
         )
     return inputs, [int(label) for label in labels]
 

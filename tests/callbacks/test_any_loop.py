@@ -49,6 +49,9 @@ def test_other_noises_and_norms():
     assert (found.certified, found.norm) == (1, "l1")
     numbers = certified_accuracy(LINE, at(0.45).numpy(), np.array([1]), sigma=np.float32(0.25), radius=np.float64(0.25))
     assert numbers.certified == 1
+    eight = torch.tensor([[240, 8]], dtype=torch.uint8)
+    whole, divided = (certified_accuracy(LINE, x, [1], sigma=SIGMA, radius=RADIUS) for x in (eight, eight / 255))
+    assert whole == divided and whole.certified == 1
 
 
 def test_a_network_in_training_is_left_as_it_was():
@@ -114,28 +117,28 @@ X, Y = torch.rand(3, 4), torch.tensor([0, 1, 2])
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
-        ({"x": X * 4 - 2}, DataError, r"x must be in \[0,1\]; got values from .* first layer of the network"),
-        ({"x": (X * 255).byte()}, DataError, "divide 8-bit images by 255"),
+        ({"x": X * 4 - 2}, DataError, r"in \[0,1\]; got values from .*\(normalisation belongs inside"),
+        ({"x": (X * 255).int()}, DataError, "input 0 must be of floats"),
         ({"x": X * float("nan")}, DataError, "finite"),
         ({"x": 3}, DataError, "x must be inputs .*; got 3"),
-        ({"x": ["a", "b", "c"]}, DataError, "x must be inputs .*; got list"),
+        ({"x": ["a", "b", "c"]}, DataError, "input 0 must be an array"),
         ({"x": X[:0], "y": Y[:0]}, DataError, "at least one; got 0 inputs"),
-        ({"y": Y[:2]}, DataError, "got 3 inputs, 2 labels"),
+        ({"y": Y[:2]}, DataError, r"got 3 inputs and labels of shape \[2\]"),
         ({"y": nn.functional.one_hot(Y)}, DataError, r"shape \[3, 3\] .*y.argmax\(1\)"),
         ({"y": Y.float()}, DataError, "y must be whole numbers"),
         ({"y": ["a", "b", "c"]}, DataError, "y must be the labels"),
-        ({"sigma": "0.25"}, OptionError, "sigma must be a number.*Uniform.*got '0.25'"),
+        ({"sigma": "0.25"}, OptionError, "σ of Gaussian noise, or a noise such as .*got '0.25'"),
         ({"sigma": 0}, OptionError, "positive number"),
-        ({"sigma": True}, OptionError, "positive number"),
-        ({"sigma": None}, OptionError, "sigma must be a number"),
-        ({"radius": (0.25, 0.5)}, OptionError, "radius must be one number, such as 0.5; got tuple"),
+        ({"sigma": True}, OptionError, "σ of Gaussian noise.*got True"),
+        ({"sigma": None}, OptionError, "σ of Gaussian noise.*got None"),
+        ({"radius": (0.25, 0.5)}, OptionError, "radius of certified_accuracy must be a number; got tuple"),
         ({"radius": -1.0}, OptionError, "at least 0"),
         ({"radius": 0.75, "cap": 2000}, OptionError, r"at least \d+ draws .*raise the cap"),
         ({"cap": 0}, OptionError, "cap"),
         ({"alpha": 1.5}, OptionError, "alpha"),
         ({"seed": -1}, OptionError, "seed"),
         ({"batch": 0}, OptionError, "batch"),
-        ({"network": "model.onnx"}, ModelError, "torch module or a callable"),
+        ({"network": 3}, ModelError, "torch module or a callable"),
         ({"network": nn.Linear(5, 3)}, ModelError, "accept inputs of shape"),
         ({"network": nn.Sequential(Locked())}, ModelError, "copy.deepcopy.*only leaves can be copied.*give the part"),
     ],

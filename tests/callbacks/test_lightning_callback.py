@@ -189,7 +189,7 @@ def test_what_cannot_be_measured_is_refused_before_training(pl, digits):
     loaders = {
         "length; got Endless": DataLoader(Endless(), 2),
         r"must be \(input, label\); got dict": DataLoader([{"x": x[0], "y": 1}] * 4, 2),
-        r"x must be in \[0,1\]": DataLoader(TensorDataset(x - 0.5, y), 2),
+        r"input 0 must be in \[0,1\]": DataLoader(TensorDataset(x - 0.5, y), 2),
     }
     for says, loader in loaders.items():
         refused(pl, digits, DataError, says, CertifiedAccuracyCallback(**known), loader)
@@ -209,7 +209,7 @@ def test_what_cannot_be_measured_is_refused_before_training(pl, digits):
         ({"network": nn.Linear(1, 1)}, "name of a part, such as 'net'; got Linear"),
         ({"y": None}, "x and y, or neither"),
         ({"x": torch.full((2, 1, 8, 8), 3.0)}, r"in \[0,1\]"),
-        ({"sigma": [0.25]}, "sigma must be a number"),
+        ({"sigma": [0.25]}, r"noise such as .*got \[0.25\]"),
     ],
 )
 def test_bad_options_are_refused_when_it_is_made(changes, says):

@@ -99,7 +99,7 @@ def test_a_metric_inside_of_its_network_is_no_circle_and_no_weights():
 
 
 def test_bad_questions_are_refused_before_the_first_update():
-    with pytest.raises(OptionError, match="sigma must be a number"):
+    with pytest.raises(OptionError, match=r"σ of Gaussian noise.*got 'wide'"):
         CertifiedAccuracy(LINE, sigma="wide", radius=RADIUS)
     with pytest.raises(ModelError, match="callable; got 3"):
         CertifiedAccuracy(3, sigma=SIGMA, radius=RADIUS)
