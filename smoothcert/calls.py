@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from smoothcert import foreign
+from smoothcert.arguments import checked
 from smoothcert.classifiers.composite import NETWORK
 from smoothcert.classifiers.objects import digest_of, exported, place_of, stands_for
 from smoothcert.contracts import Classifier, Noise, Procedure, Sampling, TestClass
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 
+@checked
 def certify(
     model: Any,
     data: Any,
@@ -84,6 +87,7 @@ def certify(
     return _carried_out(question, model, Given(data, labels, subset), out, progress, Resources(batch, engine, threads))
 
 
+@checked
 def predict(
     model: Any,
     data: Any,
@@ -143,6 +147,11 @@ def _carried_out(
     """The run of this question, in a folder, which is a temporary one without `out`."""
     from smoothcert.cli.console import remark, run_bar
 
+    if out is not None and not str(out).strip(". "):
+        raise OptionError(f"out must be a folder for the run; got '{out}'")
+    if question.preparation is not None and not hasattr(question.preparation, "check"):
+        got = type(question.preparation).__name__
+        raise OptionError(f"preparation must be a search such as PerInputSigma(); got {got}")
     temporary = tempfile.TemporaryDirectory(prefix="smoothcert-") if out is None else None
     folder = Path(temporary.name) / "run" if temporary else Path(out or "").expanduser()
     classifier = None if isinstance(model, str | Path) else as_classifier(model)
@@ -181,11 +190,11 @@ def _subset(data: Given, folder: Path) -> Subset:
     if isinstance(data.data, str | Path):
         if data.labels is not None:
             raise OptionError("labels must come with an array of inputs; got them with the name of data")
-        return Subset(str(data.data), **data.subset)
+        return _typed_subset(str(data.data), data.subset)
     if extra := set(data.subset) - {"max"}:
         raise OptionError(f"{min(extra)} must be of named data; got it with an object: slice the arrays")
-    most = data.subset.get("max", -1)
-    x, y = given(data.data, data.labels, None if most == -1 else Subset(INPUTS, max=most).max)
+    most = _typed_subset(INPUTS, data.subset).max
+    x, y = given(data.data, data.labels, None if most == -1 else most)
     import numpy as np
 
     path = folder / INPUTS
@@ -202,6 +211,14 @@ def _subset(data: Given, folder: Path) -> Subset:
             folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, packed.getvalue())
     return Subset(str(path))
+
+
+def _typed_subset(spec: str, options: dict[str, Any]) -> Subset:
+    try:
+        found: Subset = foreign.typed(Subset, {"spec": spec, **options})
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"data of certify and predict must be a subset; got another: {error}") from error
+    return found
 
 
 def _refuse_others(folder: Path) -> None:

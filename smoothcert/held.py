@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, ready
 from smoothcert.classifiers.objects import digest_of
 from smoothcert.contracts import Certificate, Classifier, Norm, Source
@@ -51,6 +52,7 @@ class HeldRun(Run):
         """The certificates in the order of the rows, each with its evidence."""
         return map(self.certificate, self.rows)
 
+    @checked
     def certificate(self, row: Row | int) -> Certificate:
         """The certificate of a row, or of the input with this index, replayed from its counts."""
         if isinstance(row, int):
@@ -83,18 +85,23 @@ class HeldRun(Run):
         """A pyarrow Table with the same columns; what was asked is in its schema's metadata."""
         return arrow_table(self)
 
+    @checked
     def figures(self, radii: Sequence[float] | None = None) -> Figures:
         """Certified accuracy at radii, average certified radius, abstentions, each with its interval."""
         return figures(self, radii)
 
+    @checked
     def report(self, path: str | Path, *others: Run, radii: Sequence[float] | None = None) -> Path:
         """Write the page of this run, and of others beside it, to an HTML file."""
         from smoothcert.report.html import page, save
 
+        if any(not isinstance(other, Run) for other in others):
+            raise OptionError("others of report must be runs, as open_run gives them; got something else")
         target = Path(path)
         save(page([self, *others], radii), target)
         return target
 
+    @checked
     def verify(
         self, redraw: int | None = None, *, model: Any = None, data: str | None = None, seed: int | None = None
     ) -> Findings:
@@ -116,10 +123,12 @@ class HeldRun(Run):
         found = verify(self, inputs, fast, redraw, seed, loaded=classifier)
         return replace(found, problems=[*changed_data(self.asked, inputs), *found.problems])
 
+    @checked
     def compare(self, other: Run | str | Path, radii: Sequence[float] | None = None) -> Compared:
         """This run held against another one on the inputs that both hold; `print` it to read it."""
         return compare(other if isinstance(other, Run) else opened(Path(other)), self, radii)
 
+    @checked
     def save(self, folder: str | Path) -> HeldRun:
         """Keep a run that was made without `out`: a folder that every command takes."""
         if self.folder is None:
@@ -136,8 +145,7 @@ class HeldRun(Run):
         return render.html(Section("run", self.name, tables=(table([self.figures()]),), notes=self.claim.words))
 
 
+@checked
 def open_run(path: str | Path, norm: Norm | None = None) -> HeldRun:
     """The run in a folder, or a Cohen-style log; `norm`: of a log that does not state it."""
-    if not isinstance(path, str | Path):
-        raise OptionError(f"path must be the folder of a run, or a log; got {type(path).__name__}")
     return HeldRun.of(opened(Path(path).expanduser(), norm))

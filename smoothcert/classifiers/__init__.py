@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import foreign, zoo
+from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
+@checked
 def load(spec: str | Path, named_by: str = "") -> Classifier:
     """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name.
 
