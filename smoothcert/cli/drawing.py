@@ -123,8 +123,10 @@ class Drawing(NamedTuple):
         if calls and calls.early:
             share = f"{calls.asked / calls.rows:.2f} of {calls.members}"
             say(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
-        out = self.out
-        say(f"kept in {out}; next: smoothcert verify {out}, smoothcert report {out} --html report.html")
+        out, place = self.out, shlex.quote(str(self.out))
+        say(f"kept in {out}; next:")
+        for command in (f"verify {place}", f"report {place} --html report.html"):
+            put(f"  smoothcert {command}")  # in one line each, to be copied
 
 
 def draws(command: Callable[..., None]) -> Callable[..., None]:
