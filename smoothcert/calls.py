@@ -27,6 +27,7 @@ from smoothcert.held import HeldRun, open_run
 from smoothcert.noise import as_noise
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
+from smoothcert.progress import remark, run_bar
 from smoothcert.runs.remember import MemoryUse
 from smoothcert.runs.run import INPUTS
 from smoothcert.runs.start import ModelObject, Networks, Resources, RunRequest, adapted_model, settled, start
@@ -145,8 +146,6 @@ def _carried_out(
     question: Question, model: Any, data: Given, out: str | Path | None, progress: bool, resources: Resources
 ) -> HeldRun:
     """The run of this question, in a folder, which is a temporary one without `out`."""
-    from smoothcert.cli.console import remark, run_bar
-
     if out is not None and not str(out).strip(". "):
         raise OptionError(f"out must be a folder for the run; got '{out}'")
     if question.preparation is not None and not hasattr(question.preparation, "check"):

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_json, remark, say, wrote
+from smoothcert.cli.console import Json, print_json, say, wrote
 from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.cli.report import LAYOUTS, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from smoothcert.runs.components import Components

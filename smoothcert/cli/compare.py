@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_json, put, remark, say, wrote
+from smoothcert.cli.console import Json, print_json, put, say, wrote
 from smoothcert.cli.report import LAYOUTS, LogNorm, open_named, parse_radii, print_table
 from smoothcert.errors import OptionError, RunError, unknown
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import catalog
-from smoothcert.cli.console import Json, fitted_progress, print_grid, print_json, say
+from smoothcert.cli.console import Json, print_grid, print_json, say
+from smoothcert.progress import fitted_progress
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_type_hin
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import columns, put, remark, run_bar, say
+from smoothcert.cli.console import columns, put, say
 from smoothcert.errors import OptionError, require_room
+from smoothcert.progress import remark, run_bar
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Procedure

@@ -12,8 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, columns, counting, print_json, put, remark, say
+from smoothcert.cli.console import Json, columns, print_json, put, say
 from smoothcert.errors import ModelError, OptionError
+from smoothcert.progress import counting, remark
 
 if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part

@@ -27,9 +27,10 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import __version__
-from smoothcert.cli.console import in_one_line, say
+from smoothcert.cli.console import say
 from smoothcert.errors import OptionError, SmoothcertError
 from smoothcert.foreign import special
+from smoothcert.progress import in_one_line
 
 # In the order a newcomer meets them. A command is a file of this folder, or a function beside another command; the
 # function of a file is `command`, and its group, where it has several, is `app`.

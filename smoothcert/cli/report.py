@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, console, print_json, put, remark, wrote
+from smoothcert.cli.console import Json, console, print_json, put, wrote
 from smoothcert.errors import OptionError, unknown
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, bar, print_json, problems, put, remark, say, wrote
+from smoothcert.cli.console import Json, print_json, problems, put, say, wrote
 from smoothcert.errors import OptionError
+from smoothcert.progress import bar, remark
 
 if TYPE_CHECKING:
     from smoothcert.runs.sign import TrustedKey

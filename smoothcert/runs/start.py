@@ -28,7 +28,8 @@ from smoothcert.data import Inputs, Subset
 from smoothcert.engine.batch_check import classes
 from smoothcert.ensembles.holdout import load_unused
 from smoothcert.errors import ModelError
-from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.progress import Watcher, slowly
+from smoothcert.runs.certify import carry_out
 from smoothcert.runs.commit import with_secret_seed
 from smoothcert.runs.remember import MemoryUse
 from smoothcert.runs.store import MODEL, is_complete, refuse_strangers
@@ -133,7 +134,8 @@ def start(
         say(f"committed to a secret seed, attempt {spec.commitment.attempt} at this question: {spec.commitment.digest}")
     if is_complete(out, spec) and ask.memory is None:
         return 0
-    prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
+    with slowly("making the network fast: exporting it to ONNX, measuring threads (once)", say):
+        prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
     say(prepared.note)
     _refuse_low_bits(prepared.classifier, spec.noise, inputs)
     notes = tuple(note for note in (prepared.note, ask.note) if note)
