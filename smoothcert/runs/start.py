@@ -27,6 +27,7 @@ from smoothcert.data import Inputs, Subset
 from smoothcert.engine.batch_check import classes
 from smoothcert.ensembles.holdout import load_unused
 from smoothcert.errors import ModelError
+from smoothcert.runs import look
 from smoothcert.runs.certify import Watcher, carry_out
 from smoothcert.runs.commit import with_secret_seed
 from smoothcert.runs.remember import MemoryUse
@@ -117,6 +118,9 @@ def start(
     resources = resources or Resources()
     refuse_strangers(out)
     loaded, whole = _loaded(ask.model, inputs, out)
+    if ask.procedure.labelled:
+        data, inputs = look.by_name(ask.data, inputs, loaded, say)
+        ask = replace(ask, data=data)
     spec = make_spec(ask, inputs, out, whole)
     say(spec.uncovered)
     if spec.commitment is not None and not (out / "recipe.toml").exists():
@@ -126,6 +130,8 @@ def start(
     prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
     say(prepared.note)
     _refuse_low_bits(prepared.classifier, spec.noise, inputs)
+    if ask.procedure.labelled and not (out / "recipe.toml").exists():
+        say(look.chance(prepared.classifier, inputs))
     notes = tuple(note for note in (prepared.note, ask.note) if note)
     means = Means(
         resources.batch or batch_rows(inputs.shape), prepared.engine, resources.command, resources.threads,
