@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from smoothcert import foreign
 from smoothcert.data._scale import FITTED as FITTED
@@ -304,6 +304,13 @@ def scale_of(kind: str, training: str | None, subset: Subset) -> FittedScale:
         )
     inputs = Subset(subset.spec, "train").load()
     return fit(kind, inputs.tensors().numpy(), (), subset.spec)
+
+
+def given(data: Any, labels: Any = None, most: int | None = None) -> tuple[Array, Array]:
+    """Inputs that a Python program holds (arrays, a torch Dataset or DataLoader) as arrays x [N, ...] and y [N]."""
+    from smoothcert.data._given import as_arrays
+
+    return as_arrays(data, labels, most)
 
 
 @lru_cache(maxsize=16)
