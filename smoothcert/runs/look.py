@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from smoothcert import catalog
 from smoothcert.classifiers import try_once
 from smoothcert.contracts import Classifier, batch_rows
-from smoothcert.data import Inputs, Subset, renamed, unnamed
+from smoothcert.data import Inputs, Scale, Subset, renamed, unnamed
 from smoothcert.engine.batch_check import FixedShape, classes
-from smoothcert.errors import DataError
+from smoothcert.errors import DataError, ModelError
 
 INPUTS = 128  # looked at, spread over the data
 FEWEST = 10  # of which fewer tell nothing
@@ -56,6 +57,13 @@ def by_name(data: Subset, inputs: Inputs, classifier: Classifier, say: Callable[
         "labels.txt says otherwise"
     )
     return replace(data, classes=here), renamed(inputs, here)
+
+
+def require_scale(data: Subset, options: Mapping[str, Any]) -> None:
+    """Refuse a model that would be given scaled inputs, and not what they are in its own units."""
+    scale = data.scale or Scale("none")
+    if (list(scale.offset), list(scale.width)) != (options.get("offset", []), options.get("width", [])):
+        raise ModelError("the scale of the data must be that of the model, which is given its own units; got another")
 
 
 def _shown(names: tuple[str, ...]) -> str:

@@ -127,6 +127,7 @@ def start(
     """
     resources = resources or Resources()
     refuse_strangers(out)
+    look.require_scale(ask.data, ask.model.options if isinstance(ask.model, Networks) else {})
     loaded, whole = _loaded(ask.model, inputs, out)
     if ask.procedure.labelled:
         data, inputs = look.by_name(ask.data, inputs, loaded, say)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
-from smoothcert.data import Inputs, Subset
+from smoothcert.data import Inputs, Scale, Subset
 from smoothcert.data._files import ArrayStore
-from smoothcert.errors import DataError
+from smoothcert.errors import DataError, ModelError
 from smoothcert.runs import look
 
 
@@ -76,6 +76,18 @@ def test_data_sets_that_have_numbers_of_their_own(tmp_path):
         assert look.by_name(data, inputs, Named(other), told) == (data, inputs) and told.lines == []
     found, turned = look.by_name(data, inputs, Named(names[::-1]), told)
     assert turned.labels.tolist() == list(range(9, -1, -1)) and found.classes == names[::-1] and told.lines
+
+
+# --- scales
+
+
+def test_a_scale_must_be_inside_the_model():
+    data = Subset("a.npz", scale=Scale("file", (0.0, 1.0), (2.0, 3.0)))
+    look.require_scale(data, {"offset": [0.0, 1.0], "width": [2.0, 3.0], "output": "scores"})
+    look.require_scale(Subset("a.npz", scale=Scale("none")), {})
+    for other, options in ((data, {}), (Subset("a.npz"), {"offset": [0.0, 1.0], "width": [2.0, 3.0]})):
+        with pytest.raises(ModelError, match="must be that of the model"):
+            look.require_scale(other, options)
 
 
 # --- chance
