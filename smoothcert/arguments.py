@@ -61,7 +61,7 @@ def _parts(kind: Any) -> tuple[Any, ...]:
 
 
 def _plain(kind: Any) -> bool:
-    if isinstance(kind, type):
+    if isinstance(kind, type) and kind is not Any:
         return not getattr(kind, "_is_protocol", False)  # what a part must have, its user says better
     return kind == Sequence[float] or typing.get_origin(kind) is typing.Literal
 

@@ -62,10 +62,10 @@ def _collected(data: Any, most: int | None) -> tuple[Array, Array]:
     pairs = list(islice(_pairs(data), most))
     if not pairs:
         raise DataError(f"data must hold at least one input; got an empty {_kind(data)}")
-    shapes = {value.shape: number for number, (value, _) in reversed(list(enumerate(pairs)))}
-    if len(shapes) > 1:
-        (one, first), (two, second) = list(shapes.items())[:2]
-        raise DataError(f"inputs must all have one shape; got {list(one)} at {first} and {list(two)} at {second}")
+    first = pairs[0][0].shape
+    if other := next((number for number, (value, _) in enumerate(pairs) if value.shape != first), None):
+        shapes = f"{list(first)} at 0 and {list(pairs[other][0].shape)} at {other}"
+        raise DataError(f"inputs must all have one shape; got {shapes}")
     return np.stack([value for value, _ in pairs]), np.stack([label for _, label in pairs])
 
 
