@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from smoothcert import catalog
+from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, print_grid, print_json, say
+from smoothcert.errors import unknown
 from smoothcert.progress import fitted_progress
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
@@ -43,6 +46,30 @@ def list_(as_json: Json = False) -> None:
         lines.append((name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where))
     print_grid(120, ("name", "train", "test", "shape", "classes", "cached"), lines, words=("cached",))
     say("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
+
+
+@app.command("scale")
+def scale(
+    training: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data: an .npz file with inputs x.")],
+    out: Annotated[Path, typer.Option(help="The .json file to write, for --scale.")],
+    kind: Annotated[str, typer.Option(help="minmax or standard.")] = "standard",
+    layout: o.Layout = None,
+) -> None:
+    """Fit a scale to every feature of training data: a file that `certify --scale` takes.
+
+    smoothcert data scale train.npz --kind standard --out scale.json
+    """
+    import json
+
+    from smoothcert.data import FITTED, Subset, scale_of
+    from smoothcert.files import write_whole
+
+    if kind not in FITTED:
+        raise unknown("--kind", kind, FITTED)
+    o.check_file(out, ".json")
+    found = scale_of(kind, str(training), o.as_given(Subset(""), layout, None))
+    write_whole(out, json.dumps(found.scale.table(), indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+    say(f"{out}: {kind} scale of {len(found.scale.width)} features" + o.constant_words(found))
 
 
 def _facts(name: str, part: Any) -> dict[str, Any]:

@@ -97,6 +97,8 @@ def album(run: Run) -> Album | str:
     spec = run.spec
     if spec is None:
         return "the run does not say what its inputs were"
+    if spec.data.scale is not None:
+        return f"inputs {spec.data.units} are no pictures"
     if not (len(spec.shape) == 3 and spec.shape[0] in (1, 3) and min(spec.shape[1:]) > 1):
         return f"inputs of shape {'×'.join(map(str, spec.shape))} are no pictures"
     if spec.inputs * math.prod(spec.shape) > LARGEST:

@@ -120,13 +120,15 @@ def warning(claims: Sequence[Claim]) -> str | None:
     return OTHER_QUESTIONS if len({claim.comparable for claim in claims}) > 1 else None
 
 
-def class_names(run: Run) -> tuple[str, ...]:
-    """The names of a run's classes by their number: its own, or those of a well-known data set; none where unknown."""
-    from smoothcert import data
+def units(runs: Sequence[Run], spaced: bool = False) -> str:
+    """In what the radii of these runs are told: inputs in [0,1], or units of a scale."""
+    found = " or ".join(dict.fromkeys("inputs in [0,1]" if run.spec is None else run.spec.data.units for run in runs))
+    return found.replace("[0,1]", "[0, 1]") if spaced else found
 
-    if run.spec is None:
-        return ()
-    return getattr(run.spec.data, "classes", None) or data.class_names(run.spec.data.spec)
+
+def class_names(run: Run) -> tuple[str, ...]:
+    """The names of a run's classes by their number; none where they are unknown."""
+    return () if run.spec is None else run.spec.data.class_names
 
 
 def class_name(run: Run, label: int, most: int | None = None) -> str:
@@ -229,7 +231,7 @@ def _at(radius: float, runs: Sequence[Figures], same: bool) -> Column:
     alike = len({(claim.test_class == "labels", claim.guarantee == "none") for claim in claims}) == 1
     merit = share if same and alike and all(claim.exact(radius) for claim in claims) else None
     norms = " or ".join(sorted({claim.norm for claim in claims})).replace("unstated", "unstated norm")
-    over = f"certified accuracy (%) at radius, {norms}, inputs in [0,1]"
+    over = f"certified accuracy (%) at radius, {norms}, {units([run.run for run in runs])}"
     return _column(radius_name(radius), runs, lambda run: percent(share(run)), merit, radius, over)
 
 
