@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from smoothcert import foreign
 from smoothcert.arguments import checked
@@ -173,9 +173,9 @@ def _carried_out(
         inputs, called = subset.load(), _adaptation(subset, data.more)
         if classifier is not None and question.procedure.labelled:
             subset, inputs = look.by_name(subset, inputs, classifier, say)
-        asked = (
-            _named(str(model), called) if classifier is None else _kept(classifier, called, inputs, folder, resources)
-        )
+        asked: str | Networks | ModelObject = adapted_model(str(model), called) if called.options else str(model)
+        if classifier is not None:
+            asked = _kept(classifier, called, inputs, folder, resources)
         memory = None if question.memory is None else MemoryUse(Path(question.memory), "index")
         ask = RunRequest(asked, subset, question.noise, question.procedure, question.seed, question.preparation, memory)
         ask, _ = settled(ask, inputs, folder, question.arithmetic)
@@ -278,10 +278,6 @@ def _refuse_others(folder: Path) -> None:
     refuse_strangers(folder)
     if (folder / "recipe.toml").exists():
         raise RunError(f"{folder} is a run of other inputs; choose another out")
-
-
-def _named(model: str, called: Adaptation) -> str | Networks:
-    return adapted_model(model, called) if called.options else model
 
 
 def _kept(

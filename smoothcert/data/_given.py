@@ -76,9 +76,8 @@ def _pairs(data: Any) -> Iterator[tuple[Array, Array]]:
     for number, item in enumerate(_items(data)):
         x, y = _pair(item, number)
         if batched:
-            yield from zip(
-                as_numbers(x, f"batch {number}"), np.atleast_1d(as_numbers(y, f"labels {number}")), strict=True
-            )
+            labels = np.atleast_1d(as_numbers(y, f"labels {number}"))
+            yield from zip(as_numbers(x, f"batch {number}"), labels, strict=True)
         else:
             yield _picture(x, number), as_numbers(y, f"label {number}")
 
