@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("COLUMNS", None)  # of whoever runs the tests, and of pytest-xdist's workers: output would be cut to it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -18,7 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 SLOW = (
     "architectures/", "classifiers/", "cli/test_aces.py", "cli/test_aces_certify.py", "cli/test_aces_digits.py",
     "cli/test_audit.py", "cli/test_claims.py", "cli/test_demo.py", "cli/test_denoise.py", "cli/test_ensemble.py",
-    "cli/test_interrupt.py",
+    "cli/test_interrupt.py", "callbacks/", "test_arguments.py", "test_calls.py", "test_held.py",
     "cli/test_known_radius.py", "cli/test_linear_geometry.py", "cli/test_main.py", "cli/test_memory_command.py",
     "cli/test_noises_command.py", "cli/test_noises_everywhere.py", "cli/test_plan_command.py",
     "cli/test_route_command.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py", "docs/test_pages.py", "engine/",

@@ -100,7 +100,7 @@ def test_another_scale_is_another_question(desk, capsys):
     (["--scale-data", "train.npz"], "belongs to --scale"),
     (["--scale", "none", "--noise", "discrete", "--set", "keep=0.8"], "must be gaussian or uniform; got discrete"),
     (["--scale", "none", "--noise", "splitting"], "must be gaussian or uniform; got splitting"),
-    (["--scale", "none", "--memory", "m"], "--memory must not be given with --scale"),
+    (["--scale", "none", "--memory", "m"], "memory must not be given with a scale"),
     (["--scale", "none", "--range", "0,1"], "must not be given together"),
     (["--range", "0,1"], "must lie in"),
     ([], "--scale none takes them as they are"),

@@ -94,7 +94,7 @@ def test_no_text_is_a_formula(name: str) -> None:
 def test_numbers_stay_numbers() -> None:
     assert [no_formula(text) for text in ("-1", "+0.5", "-1e-05", "0.25,0.5")] == ["-1", "+0.5", "-1e-05", "0.25,0.5"]
     lines = list(csv.DictReader(io.StringIO(written(called("=x"), write_csv))))
-    assert [line["predict"] for line in lines] == ["0", "0", "1", "-1"]
+    assert [line["predicted"] for line in lines] == ["0", "0", "1", "-1"]
 
 
 @BOUNDED

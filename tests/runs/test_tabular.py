@@ -25,16 +25,16 @@ def test_csv_comes_back_bit_for_bit(tmp_path: Path) -> None:
     write_csv(RUN, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open() as file:
         first, second = csv.DictReader(file)
-    assert list(first) == ["idx", "label", "predict", "radius", "correct", "draws", "seconds", "clean", "low", "sigma",
+    assert list(first) == ["idx", "label", "predicted", "radius", "correct", "draws", "seconds", "clean", "low", "sigma",
                            "norm", "guarantee", "tested", "alpha"]  # fmt: skip
     assert float(first["radius"]) == math.pi / 3 and first["correct"] == "1" and first["sigma"] == "0.3"
-    assert second["clean"] == second["low"] == second["sigma"] == "" and second["predict"] == "-1"
+    assert second["clean"] == second["low"] == second["sigma"] == "" and second["predicted"] == "-1"
 
 
 def test_columns_nobody_knows_are_left_out(tmp_path: Path) -> None:
     log = made_runs.log_of((Row(0, 1, 1, 0.5), Row(1, 1, 0, 0.5)), norm="unstated")
-    assert list(columns(log)) == ["idx", "label", "predict", "radius", "correct"]
-    assert list(columns(dataclasses.replace(log, kind="predict"))) == ["idx", "label", "predict", "correct"]
+    assert list(columns(log)) == ["idx", "label", "predicted", "radius", "correct"]
+    assert list(columns(dataclasses.replace(log, kind="predict"))) == ["idx", "label", "predicted", "correct"]
 
 
 def test_parquet_comes_back_with_its_settings(tmp_path: Path) -> None:
