@@ -86,7 +86,7 @@ def wrap(model: Any, name: str = "") -> Classifier:
     if torch_files.is_program(model):
         return torch_files.from_program(model)
     if isinstance(model, nn.Module):
-        return Module(model)
+        return Module(model, about=_unprocessed(model))
     if not isinstance(model, type) and isinstance(model, Module | Onnx | callables.Function | Estimator | HasMembers):
         return model
     if is_estimator(model):
@@ -99,6 +99,13 @@ def wrap(model: Any, name: str = "") -> Classifier:
         "a model must be a torch network, a program of torch.export, a fitted estimator or a callable; got "
         f"{type(model).__name__}{named}"
     )
+
+
+def _unprocessed(network: Any) -> str:
+    """What to know of a network of images from Hugging Face, whose normalisation lies in another object."""
+    if getattr(network, "main_input_name", "") != "pixel_values":
+        return ""
+    return "the network gets inputs in [0,1] as they are: its image processor is not part of it (of hf:FOLDER it is)"
 
 
 class Ready(NamedTuple):
@@ -163,7 +170,8 @@ def _network(classifier: Module, example: Tensor, engine: str) -> Ready:
         return Ready(arranged(classifier, example, device or classifier.device), engine if device else "torch")
     try:
         if classifier.rows is not None:
-            raise ModelError(f"not exportable to ONNX (the batch is frozen at {classifier.rows})")
+            fix = "export it with dynamic_shapes=({0: torch.export.Dim('batch')},)"
+            raise ModelError(f"not exportable to ONNX (the batch is frozen at {classifier.rows} rows: {fix})")
         if any(isinstance(part, torch.jit.ScriptModule) for part in classifier.network.modules()):
             raise ModelError("not exportable to ONNX (TorchScript is not)")
         return Ready(onnx.from_network(classifier.scoring, example), "onnxruntime")

@@ -67,7 +67,7 @@ class Function:
                 return False, found[0], ""
             raise _refusal(x, first, error) from first
         if found is None:
-            return True, other[0], f"called with NumPy arrays: on a torch tensor it raised {_said(first)}"
+            return True, other[0], f"called with NumPy arrays: on a torch tensor it raised {type(first).__name__}"
         if not _close(found[1], other[1]) and _close(found[1], self._scores(self.function(x.clone()), x)[1]):
             raise ModelError(
                 "the classifier must give the same scores for a torch tensor as for a NumPy array, or be told which it "

@@ -173,7 +173,7 @@ def _auto_class(folder: Path, config: Mapping[str, Any]) -> tuple[str, Any]:
     from transformers import AutoModelForAudioClassification, AutoModelForImageClassification
     from transformers.models.auto import modeling_auto as known
 
-    kind, named = config.get("model_type"), config.get("architectures")
+    kind, named = str(config.get("model_type")), config.get("architectures")
     architecture = str(named[0]) if isinstance(named, list) and len(named) == 1 else "none"
     images = known.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES
     sounds = known.MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES

@@ -44,7 +44,7 @@ def find(output: Any, rows: int) -> Place:
     kind = type(output).__name__
     if isinstance(output, Mapping):
         if SCORES in output:
-            return Place(SCORES, kind)
+            return Place(SCORES, kind, field=hasattr(output, SCORES))
         parts = dict(output.items())
     elif hasattr(output, "shape"):
         return Place()
