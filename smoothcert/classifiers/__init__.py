@@ -146,12 +146,14 @@ def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | N
     from smoothcert.classifiers.module import Module
 
     if isinstance(classifier, onnx.Onnx):
-        origin = classifier.metadata.get("smoothcert", "")  # of a quantised one
-        return Ready(classifier, "onnxruntime", origin)
-    if threads is not None:
-        torch.set_num_threads(threads)
-    try_once(classifier, example)
-    found = _network(classifier, example, engine) if isinstance(classifier, Module) else Ready(classifier, "callable")
+        found = Ready(classifier, "onnxruntime", classifier.metadata.get("smoothcert", ""))  # of a quantised one
+    else:
+        if threads is not None:
+            torch.set_num_threads(threads)
+        try_once(classifier, example)
+        found = Ready(classifier, "callable")
+        if isinstance(classifier, Module):
+            found = _network(classifier, example, engine)
     said = [note for note in (getattr(classifier, "note", ""), found.note) if note]
     return found._replace(note="; ".join(said))
 

@@ -132,8 +132,8 @@ def test_partials_and_bound_methods():
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    (nn.Linear, r"got the class Linear, and a fresh instance has random weights \(write model = Linear\(\); model.load"),
-    (LogisticRegression, r"got the class LogisticRegression, which is not fitted \(write model = LogisticRegression\(\)"),
+    (nn.Linear, r"the class Linear, and a fresh instance has random weights \(write model = Linear\(\); model.load"),
+    (LogisticRegression, r"the class LogisticRegression, which is not fitted \(write model = LogisticRegression\(\)"),
     (Foreign, r"got the class Foreign \(make an instance"),
     ("model.onnx", r"got str \(smoothcert.load\('model.onnx'\) opens it\)"),
     (3, "a fitted estimator or a callable; got int"),

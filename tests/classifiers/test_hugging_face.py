@@ -142,7 +142,7 @@ def test_sharded_weights_are_loaded_and_hashed(tmp_path, saved):
     assert digest(f"hf:{folder}") != before
     for bad in ("../vit/model.safetensors", "model.bin", "/etc/passwd"):
         changed(folder, "model.safetensors.index.json", weight_map={"a": bad})
-        with pytest.raises(ModelError, match="must name .safetensors files beside it"):
+        with pytest.raises(ModelError, match=r"must name .safetensors files beside it"):
             load(f"hf:{folder}")
 
 
@@ -243,7 +243,7 @@ def test_code_of_a_folder_is_never_run(folder, tmp_path):
 def test_pickled_weights_are_not_opened(folder, tmp_path):
     (folder / "model.safetensors").unlink()
     os.mkfifo(folder / "pytorch_model.bin")  # whoever opened it would wait for ever
-    with pytest.raises(ModelError, match="must hold model.safetensors; got pytorch_model.bin"):
+    with pytest.raises(ModelError, match=r"must hold model.safetensors; got pytorch_model.bin"):
         load(f"hf:{folder}")
 
 

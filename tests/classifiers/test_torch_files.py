@@ -1,4 +1,4 @@
-"""TorchScript, torch.export and pickles of torch: loaded on trust, hashed without it, refused with the line to write."""
+"""TorchScript, torch.export and pickles of torch: loaded on trust, hashed without, refused with the line to write."""
 
 from __future__ import annotations
 
