@@ -7,6 +7,7 @@ import copy
 import importlib
 import inspect
 import sys
+import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -99,10 +100,13 @@ def _refuse_tokens(network: nn.Module) -> None:
 def arranged(classifier: Module, example: Tensor, device: str) -> Module:
     """A copy of the network made fast on a device: batch-norm folded where that can be done, channels last."""
     fast = _folded(classifier.scoring, example)
-    if any(parameter.ndim == 4 for parameter in fast.parameters()):
+    script = any(isinstance(part, torch.jit.ScriptModule) for part in fast.modules())  # stays as it was saved
+    if not script and any(parameter.ndim == 4 for parameter in fast.parameters()):
         fast = fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     try:
-        return Module(fast.to(device), device, classifier.rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of TorchScript, about gradients that nobody wants
+            return Module(fast.to(device), device, classifier.rows)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
