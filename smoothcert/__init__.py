@@ -13,26 +13,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from smoothcert.calls import certify, predict
     from smoothcert.classifiers import load
     from smoothcert.classifiers.composed import Denoised
     from smoothcert.classifiers.module import trusting
+    from smoothcert.compositions import Aces, Route
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
     from smoothcert.ensembles.spec import Ensemble
     from smoothcert.errors import SmoothcertError
+    from smoothcert.held import HeldRun, open_run
     from smoothcert.memory import Memory
     from smoothcert.noise.discrete import Discrete
     from smoothcert.noise.gaussian import Gaussian
     from smoothcert.noise.gaussian_grid import GaussianGrid
     from smoothcert.noise.splitting import Splitting
     from smoothcert.noise.uniform import Uniform
-    from smoothcert.smoothed import Aces, Route, Smoothed
+    from smoothcert.smoothed import Smoothed
 
 __version__ = "0.1.0"
 
 # Where each public name lives; imported when first used, so that `smoothcert --help` does not wait for torch.
 _HOME = {
     "ABSTAIN": "smoothcert.contracts",
-    "Aces": "smoothcert.smoothed",
+    "Aces": "smoothcert.compositions",
     "Certificate": "smoothcert.contracts",
     "SmoothcertError": "smoothcert.errors",
     "Denoised": "smoothcert.classifiers.composed",
@@ -41,12 +44,16 @@ _HOME = {
     "Evidence": "smoothcert.contracts",
     "Gaussian": "smoothcert.noise.gaussian",
     "GaussianGrid": "smoothcert.noise.gaussian_grid",
+    "HeldRun": "smoothcert.held",
     "Memory": "smoothcert.memory",
-    "Route": "smoothcert.smoothed",
+    "Route": "smoothcert.compositions",
     "Smoothed": "smoothcert.smoothed",
     "Splitting": "smoothcert.noise.splitting",
     "Uniform": "smoothcert.noise.uniform",
+    "certify": "smoothcert.calls",
     "load": "smoothcert.classifiers",
+    "open_run": "smoothcert.held",
+    "predict": "smoothcert.calls",
     "trusting": "smoothcert.classifiers.module",
 }
 
@@ -60,13 +67,17 @@ __all__ = [
     "Evidence",
     "Gaussian",
     "GaussianGrid",
+    "HeldRun",
     "Memory",
     "Route",
     "SmoothcertError",
     "Smoothed",
     "Splitting",
     "Uniform",
+    "certify",
     "load",
+    "open_run",
+    "predict",
     "trusting",
 ]  # fmt: skip
 

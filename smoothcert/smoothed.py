@@ -1,37 +1,39 @@
-"""What a library user holds: a smoothed classifier that certifies and predicts; of several networks, ACES and routes.
+"""What a library user holds: a smoothed classifier that certifies and predicts single inputs and batches of them.
 
->>> aces = Aces("models/certified", core="models/accurate", noise=Gaussian(0.25), theta=0.3)
->>> aces.certify(x).radius
->>> aces.save("models/both")
->>> Aces.load("models/both").predict(x)
+>>> smoothed = Smoothed("model.onnx", 0.25)
+>>> smoothed.certify(x).radius
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from smoothcert.arguments import checked
 from smoothcert.arithmetic import ChosenNoise, choose, refuse_low_bits
 from smoothcert.arithmetic import check as check_arithmetic
-from smoothcert.catalog import describe
-from smoothcert.classifiers import Ready, composite, load, ready, wrap
+from smoothcert.classifiers import Ready, load, ready, wrap
 from smoothcert.classifiers.composed import Bundle, leaves
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Certificate, Classifier, Job, Noise, Sampling, Source, Steps, input_key
+from smoothcert.engine.batch_check import classes
 from smoothcert.engine.local import Local
-from smoothcert.errors import DataError, ModelError, OptionError
-from smoothcert.procedures.aces import AcesPredict, AcesProcedure
+from smoothcert.errors import DataError, ModelError, OptionError, is_number, require_count
+from smoothcert.noise import as_noise
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
-from smoothcert.procedures.route import RoutePredict, RouteProcedure
+from smoothcert.progress import Watcher, remark, run_bar, slowly
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
+from smoothcert.streams import check_seed
 
 Procedure: TypeAlias = Callable[[Source, int], Steps[Certificate]]
 Arithmetic: TypeAlias = Literal["exact", "float"] | None
@@ -40,35 +42,50 @@ Arithmetic: TypeAlias = Literal["exact", "float"] | None
 class Smoothed:
     """g(x) = the class that the model most often gives to x + noise.
 
-    >>> smoothed = Smoothed(model, Gaussian(sigma=0.25), num_classes=10)
-    >>> smoothed.certify(x).radius
+    >>> smoothed = Smoothed(model, sigma_or_noise, num_classes=10)
+    >>> smoothed.certify(x).radius                      # one input → a Certificate
+    >>> smoothed.certify(batch, radius=0.5)             # a batch, or a list → a list of them
+    >>> smoothed.predict(x)                             # the label alone; −1 where it abstains
+
+    model: a torch module in eval mode, a callable, or what `smoothcert.load` takes or gives. It maps inputs
+        [batch, ...] in [0,1] to scores [batch, classes]; normalisation belongs inside it.
+    noise: a number, the σ of Gaussian noise (an l2 certificate), or a noise such as `smoothcert.Uniform(sigma=0.5)`
+        (l1) or `smoothcert.Discrete(keep=0.8)` (l0).
+    num_classes: how many classes the model must have; checked before the first draw. None: as many as it has.
+    engine: auto (ONNX Runtime where the model can be exported, else torch), onnxruntime, torch, or torch:DEVICE.
+    arithmetic: exact adds Gaussian noise in whole steps of 1/255 and refuses other inputs; float never does that.
+        None: exact in calls where all inputs are 8-bit, as the commands do.
+    progress: show a bar, in a terminal or a notebook, in calls that take longer than a moment.
+
+    `notes` holds, after a call, what was not done in the fastest or exact way.
     """
 
     predict_draws = 1000
 
+    @checked
     def __init__(
         self,
         model: Any,
-        noise: Noise,
+        noise: Noise | float,
         num_classes: int | None = None,
         *,
         engine: str = "auto",
         arithmetic: Arithmetic = None,
+        progress: bool = True,
     ) -> None:
-        """Gaussian noise is added in whole steps of 1/255 in calls where all inputs are 8-bit, as in the commands.
-
-        `arithmetic` "float" never does that; "exact" refuses other inputs.
-        """
-        check_arithmetic(arithmetic, noise)
-        self.classifier = wrap(model)
-        self.noise = noise
+        self.noise = as_noise(noise)
+        check_arithmetic(arithmetic, self.noise)
+        if num_classes is not None:
+            require_count("Smoothed", least=2, num_classes=num_classes)
+        self.classifier = as_classifier(model)
         self.num_classes = num_classes
-        self.notes: tuple[str, ...] = ()  # of the last call: where its draws were not made in the fastest or exact way
-        self._engine, self._arithmetic = engine, arithmetic
+        self.notes: tuple[str, ...] = ()
+        self._engine, self._arithmetic, self._progress = engine, arithmetic, progress
         self._ready: dict[tuple[int, ...], Ready] = {}
         self._state: tuple[str, ...] = ()
         self._warned: set[str] = set()
 
+    @checked
     def certify(
         self,
         x: Any,
@@ -80,18 +97,27 @@ class Smoothed:
         seed: int = 0,
         batch: int | None = None,
         sampling: Sampling | None = None,
-    ) -> Certificate:
+    ) -> Any:
         """The label of x and the radius within which it cannot change, except with probability alpha.
 
-        With `radius` (one, or several rising ones) only these are tested, with as few draws as possible; with a
-        `sampling` of its own everything about the draws is as it says.
+        x: one input, an array or tensor of floats in [0,1] or of uint8, gives a Certificate; a batch [N, ...] or a list
+            gives a list. An array is one input where the model takes it as one (`certify_all` always takes several).
+        radius: test this radius only, or several rising ones, with as few draws as possible.
+        n0, n: draws that choose the class to be tested, and draws that test it.
+        alpha: the probability that one certificate is wrong.
+        seed: keys all noise; the same seed gives the same counts.
+        batch: rows of a forward pass.
+        sampling: how to draw, in the place of radius, n and alpha.
         """
-        how = sampling if sampling is not None else _sampling(radius, n, alpha)
-        return self.certify_all([x], n0=n0, seed=seed, batch=batch, sampling=how)[0]
+        how = sampling_for(radius, n, alpha, sampling)
+        inputs, single = self._inputs(x)
+        found = self.run(self._certifying(n0, how), inputs, seed, batch)
+        return found[0] if single else found
 
+    @checked
     def certify_all(
         self,
-        inputs: Sequence[Any],
+        inputs: Iterable[Any],
         *,
         radius: float | Sequence[float] | None = None,
         n0: int = 100,
@@ -101,15 +127,34 @@ class Smoothed:
         batch: int | None = None,
         sampling: Sampling | None = None,
     ) -> list[Certificate]:
-        """One certificate for each input; alpha is for each of them alone."""
-        how = sampling if sampling is not None else _sampling(radius, n, alpha)
-        return self.run(self._certifying(n0, how), inputs, seed, batch)
+        """One certificate for each input; alpha is for each of them alone. Options are those of `certify`."""
+        return self.run(self._certifying(n0, sampling_for(radius, n, alpha, sampling)), _several(inputs), seed, batch)
 
+    @checked
     def predict(
         self, x: Any, *, n: int | None = None, alpha: float = 0.001, seed: int = 0, batch: int | None = None
-    ) -> int:
-        """The label of x, or −1 where n draws (1000; of compositions 10 000) cannot tell; wrong at most with alpha."""
-        return self.run(self._predicting(self.predict_draws if n is None else n, alpha), [x], seed, batch)[0].label
+    ) -> Any:
+        """The label of x, or −1 where n draws (1000; of compositions 10 000) cannot tell; wrong at most with alpha.
+
+        A batch, or a list, of inputs gives a list of labels.
+        """
+        inputs, single = self._inputs(x)
+        labels = self.predict_all(inputs, n=n, alpha=alpha, seed=seed, batch=batch)
+        return labels[0] if single else labels
+
+    @checked
+    def predict_all(
+        self,
+        inputs: Iterable[Any],
+        *,
+        n: int | None = None,
+        alpha: float = 0.001,
+        seed: int = 0,
+        batch: int | None = None,
+    ) -> list[int]:
+        """The label of each input, −1 where it abstains. Options are those of `predict`."""
+        procedure = self._predicting(self.predict_draws if n is None else n, alpha)
+        return [certificate.label for certificate in self.run(procedure, _several(inputs), seed, batch)]
 
     def _certifying(self, n0: int, sampling: Sampling) -> Procedure:
         return Certify(n0, sampling)
@@ -121,28 +166,45 @@ class Smoothed:
         self, procedure: Procedure, inputs: Sequence[Any], seed: int = 0, batch: int | None = None
     ) -> list[Certificate]:
         """What a procedure says of each input."""
-        tensors = [as_input(x) for x in inputs]
+        check_seed(seed)
+        tensors = [as_input(x, number) for number, x in enumerate(inputs)]
         keys = [input_key(x) for x in tensors]
         # An input given twice has the same noise, so the same certificate: it is drawn once.
-        unique = dict(zip(keys, tensors, strict=True))
+        first = {key: number for number, key in reversed(list(enumerate(keys)))}
         self._look_again()
-        prepared = {key: self._prepare(x) for key, x in unique.items()}
+        prepared = {number: self._prepare(tensors[number]) for number in sorted(first.values())}
         chosen = choose(self.noise, self._arithmetic, enumerate(tensors), getattr(self.classifier, "noises", ()))
-        self._probe(prepared, unique, chosen, seed)
-        engine = Local(batch, seed, workers=max((ready.workers for ready in prepared.values()), default=1))
-        sources = {key: _source(ready.classifier, chosen) for key, ready in prepared.items()}
-        outcomes = engine.run(Job(key, x, procedure(sources[key], x.numel())) for key, x in unique.items())
-        found = {outcome.index: outcome.result for outcome in outcomes}
+        self._probe([tensors[number] for number in prepared], chosen, seed)
+        workers = max((ready.workers for ready in prepared.values()), default=1)
+        jobs = (
+            Job(number, tensors[number], procedure(_source(ready.classifier, chosen), tensors[number].numel()))
+            for number, ready in prepared.items()
+        )
+        found = {}
+        with run_bar("draws") if self._progress else contextlib.nullcontext(Watcher()) as watcher:
+            watcher.started(len(prepared), 0, getattr(procedure, "cap", 1))
+            engine = Local(batch, seed, watcher.rows, workers)
+            for outcome in engine.run(jobs):
+                found[outcome.index] = outcome.result
+                watcher.finished(sum(answer.draws for answer in outcome.answers))
         notes = [*(ready.note for ready in prepared.values()), chosen.reason, *engine.notes]
         self.notes = tuple(note for note in dict.fromkeys(notes) if note)
-        return [self._checked(found[key]) for key in keys]
+        return [found[first[key]] for key in keys]
 
-    def _probe(
-        self, prepared: Mapping[int, Ready], inputs: Mapping[int, Tensor], chosen: ChosenNoise, seed: int
-    ) -> None:
+    def _inputs(self, x: Any) -> tuple[list[Any], bool]:
+        """The inputs that x holds, and whether it is one alone: as the model takes it."""
+        if not hasattr(x, "shape"):
+            numbers = isinstance(x, Sequence) and len(x) > 0 and all(is_number(value) for value in x)
+            return ([x], True) if numbers else (_several(x), False)
+        if len(x.shape) < 2 or tuple(x.shape) in self._ready:
+            return [x], True
+        one, each = (_fits(self.classifier, candidate) for candidate in (x, x[0]))
+        return (list(x), False) if each and not one else ([x], True)
+
+    def _probe(self, inputs: Sequence[Tensor], chosen: ChosenNoise, seed: int) -> None:
         """Where noise is added in floats, refuse a network that reads its last bits, here and now."""
         for shape, ready_ in self._ready.items():
-            some = [inputs[key] for key in prepared if tuple(inputs[key].shape) == shape]
+            some = [x for x in inputs if tuple(x.shape) == shape]
             source = _source(ready_.classifier, chosen)
             whole = source.classifier
             inside = zip(whole.members, whole.noises, strict=True) if isinstance(whole, Bundle) else ()
@@ -160,24 +222,64 @@ class Smoothed:
         """The model made ready for inputs of this shape, once."""
         shape = tuple(x.shape)
         if shape not in self._ready:
-            self._ready[shape] = ready(self.classifier, x, self._engine)
-            note = self._ready[shape].note
-            if "running on torch" in note and note not in self._warned:
-                self._warned.add(note)
-                warnings.warn(note, stacklevel=2)
+            say = remark if self._progress else lambda line: None
+            with slowly("making the network fast: exporting it to ONNX, measuring threads (once)", say):
+                prepared = ready(self.classifier, x, self._engine)
+            self._refuse_classes(prepared.classifier, x)
+            self._ready[shape] = prepared
+            if "running on torch" in prepared.note and prepared.note not in self._warned:
+                self._warned.add(prepared.note)
+                warnings.warn(prepared.note, stacklevel=2)
         return self._ready[shape]
 
-    def _checked(self, certificate: Certificate) -> Certificate:
-        classes = len(certificate.evidence.counts[0])
-        if self.num_classes is not None and classes != self.num_classes:
-            raise ModelError(f"the model must give scores for {self.num_classes} classes; got {classes}")
-        return certificate
+    def _refuse_classes(self, classifier: Classifier, x: Tensor) -> None:
+        """Before the draws: a certificate about other classes than were meant is worth nothing."""
+        answering = getattr(classifier, "base", classifier)
+        if self.num_classes is not None and (got := classes(answering, x)) != self.num_classes:
+            raise ModelError(f"the model must give scores for {self.num_classes} classes (num_classes); got {got}")
 
 
-def _sampling(radius: float | Sequence[float] | None, n: int, alpha: float) -> Sampling:
+def as_classifier(model: Any) -> Classifier:
+    """A model, or where `smoothcert.load` finds it."""
+    return load(model) if isinstance(model, str | Path) else wrap(model)
+
+
+def _fits(classifier: Classifier, x: Any) -> bool:
+    """Whether the classifier takes x as one input."""
+    if isinstance(classifier, Bundle):
+        classifier = classifier.base
+    try:
+        with torch.no_grad():
+            classes(classifier, as_input(x))
+    except Exception:  # a stranger's model may raise anything at an input that it does not take
+        return False
+    return True
+
+
+def sampling_for(
+    radius: float | Sequence[float] | None, n: int, alpha: float, sampling: Sampling | None = None
+) -> Sampling:
     """The draws that a question takes unless told otherwise: as many as n, or as few as one or several radii need."""
-    radii = (radius,) if isinstance(radius, int | float) else radius
-    return Fixed(n, alpha) if radii is None else Spending(tuple(radii), alpha)
+    if sampling is not None:
+        if isinstance(sampling, type) or not hasattr(sampling, "test"):
+            got = getattr(sampling, "__name__", repr(sampling))[:60]
+            raise OptionError(f"sampling must be a scheme such as Spending((0.5,)); got {got}")
+        return sampling
+    if radius is None:
+        return Fixed(n, alpha)
+    radii = (radius,) if is_number(radius) else tuple(radius) if isinstance(radius, Iterable) else ()
+    if not radii or not all(is_number(value) or isinstance(value, np.floating) for value in radii):
+        raise OptionError(f"radius must be a number, or several that rise; got {radius!r}")
+    return Spending(tuple(float(value) for value in radii), alpha)
+
+
+def _several(inputs: Any) -> list[Any]:
+    """Inputs one by one, of a batch or any other iterable."""
+    try:
+        return list(inputs)
+    except TypeError as error:
+        got = type(inputs).__name__
+        raise DataError(f"inputs must be an array [N, ...] or a list of inputs; got {got}") from error
 
 
 def _source(classifier: Classifier, chosen: ChosenNoise) -> Source:
@@ -187,144 +289,28 @@ def _source(classifier: Classifier, chosen: ChosenNoise) -> Source:
     return Source(classifier, chosen.noise)
 
 
-def as_input(x: Any) -> Tensor:
-    """One input as a float32 tensor, refused unless finite and in [0,1]."""
-    tensor = torch.as_tensor(x)
+def as_input(x: Any, number: int | None = None) -> Tensor:
+    """One input as a float32 tensor, refused unless finite and in [0,1]; 8-bit images are divided by 255."""
+    whose = "an input" if number is None else f"input {number}"
+    try:
+        tensor = torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"{whose} must be an array or tensor of numbers; got {type(x).__name__}") from error
+    if tensor.dtype == torch.uint8:
+        tensor = tensor.to(torch.float64) / 255
     if not tensor.is_floating_point():
-        raise DataError(f"an input must be of floats in [0,1] (divide 8-bit images by 255); got {tensor.dtype}")
+        raise DataError(
+            f"{whose} must be of floats in [0,1], or uint8; got {tensor.dtype} (token ids are names, not quantities: "
+            "noise cannot be added to them)"
+        )
     tensor = tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()
     if tensor.numel() == 0:
-        raise DataError(f"an input must hold values; got shape {list(tensor.shape)}")
+        raise DataError(f"{whose} must hold values; got shape {list(tensor.shape)}")
     if not bool(torch.isfinite(tensor).all()):
-        raise DataError("an input must be finite; got NaN or infinity")
+        raise DataError(f"{whose} must be finite; got NaN or infinity")
     low, high = float(tensor.min()), float(tensor.max())
     if low < 0.0 or high > 1.0:
-        raise DataError(f"an input must be in [0,1]; got values from {low:g} to {high:g}")
+        raise DataError(
+            f"{whose} must be in [0,1]; got values from {low:g} to {high:g} (normalisation belongs inside the model)"
+        )
     return tensor
-
-
-Part = tuple[str, Any, Noise | None]  # role, model or what `smoothcert.load` takes, noise; a core has none
-
-
-class SmoothedComposition(Smoothed):
-    """Networks with roles, each under its noise. A network is an object, or what `smoothcert.load` takes.
-
-    The parts of a certificate are the certificates of the selection and of what was selected.
-    """
-
-    kind: composite.Kind
-    predict_draws = 10_000
-
-    def __init__(self, parts: Sequence[Part], noise: Noise, engine: str, arithmetic: Arithmetic) -> None:
-        self.parts = tuple(parts)
-        roles, models, noises = zip(*parts, strict=True)
-        loaded = tuple(load(model) if isinstance(model, str | Path) else wrap(model) for model in models)
-        super().__init__(Bundle(roles, loaded, noises), noise, engine=engine, arithmetic=arithmetic)
-
-    def save(self, folder: str | Path) -> None:
-        """Write composite.json; the networks stay where they are, so they must be folders, files or names."""
-        members = []
-        for role, model, noise in self.parts:
-            if not isinstance(model, str | Path):
-                raise ModelError(
-                    f"{role} of a composition must be a folder, file or name to be saved; got {type(model).__name__}"
-                )
-            members.append(composite.described(Path(folder), str(model), role, describe(noise) if noise else None))
-        composite.write(Path(folder), composite.Composite(self.kind, tuple(members), options=self._options()))
-
-    def _options(self) -> dict[str, Any]:
-        """What belongs to the composition beside its networks."""
-        return {}
-
-    def _at(self, folder: Path) -> Self:
-        """As loaded from a folder: its networks can be saved again."""
-        places = [composite.located(folder, member) for member in composite.read(folder).members]
-        self.parts = tuple((role, place, noise) for (role, _, noise), place in zip(self.parts, places, strict=True))
-        return self
-
-
-class Aces(SmoothedComposition):
-    """The certified network where the selection is certain of it, else the core, which has no radius.
-
-    Without a selection network the certified one's own entropy selects, where it is at most theta.
-    """
-
-    kind = "aces"
-
-    def __init__(
-        self,
-        certify: Any,
-        core: Any,
-        noise: Noise,
-        theta: float = 0.3,
-        select: Any = None,
-        *,
-        engine: str = "auto",
-        arithmetic: Arithmetic = None,
-    ) -> None:
-        self.theta = AcesProcedure(theta).theta
-        selection: list[Part] = [] if select is None else [("select", select, noise)]
-        super().__init__([("certify", certify, noise), ("core", core, None), *selection], noise, engine, arithmetic)
-
-    @classmethod
-    def load(cls, folder: str | Path, theta: float | None = None, **how: Any) -> Self:
-        """A composition that was saved, or that `smoothcert aces certify` keeps as RUN/model; at another theta.
-
-        Engine and arithmetic may be given as for a new one.
-        """
-        said, networks = composite.bundle(Path(folder), "aces")
-        parts = dict(zip(networks.roles, networks.members, strict=True))
-        noise = next(iter(networks.noises), None)
-        if noise is None or not {"certify", "core"} <= parts.keys():
-            raise ModelError(f"{folder} must hold a certified network with its noise, and a core; it does not")
-        at = said.options.get("theta", 0.3) if theta is None else theta
-        return cls(parts["certify"], parts["core"], noise, at, parts.get("select"), **how)._at(Path(folder))
-
-    def _options(self) -> dict[str, Any]:
-        return {"theta": self.theta}
-
-    def _certifying(self, n0: int, sampling: Sampling) -> Procedure:
-        if not isinstance(sampling, Fixed):
-            raise OptionError("sampling of ACES must be fixed, without radius; got another one")
-        return AcesProcedure(self.theta, n0, sampling.n, sampling.alpha)
-
-    def _predicting(self, n: int, alpha: float) -> Procedure:
-        return AcesPredict(self.theta, n, alpha)
-
-
-class Route(SmoothedComposition):
-    """A selector chooses one of several branches, each with its own noise; a branch without noise is a core."""
-
-    kind = "route"
-
-    def __init__(
-        self,
-        branches: Sequence[tuple[Any, Noise | None]],
-        selector: Any,
-        noise: Noise,
-        *,
-        engine: str = "auto",
-        arithmetic: Arithmetic = None,
-    ) -> None:
-        if len(branches) < 2:
-            raise ModelError(f"a route must have at least two branches; got {len(branches)}")
-        parts: list[Part] = [(f"branch {number}", *branch) for number, branch in enumerate(branches)]
-        super().__init__([*parts, ("select", selector, noise)], noise, engine, arithmetic)
-
-    @classmethod
-    def load(cls, folder: str | Path, **how: Any) -> Self:
-        """A composition that was saved, or that a run of `smoothcert route certify` keeps as RUN/model.
-
-        Engine and arithmetic may be given as for a new one.
-        """
-        _, networks = composite.bundle(Path(folder), "route")
-        *branches, (selector, noise) = zip(networks.members, networks.noises, strict=True)
-        if noise is None:
-            raise ModelError(f"{folder} must hold branches and a selector with its noise; it does not")
-        return cls(branches, selector, noise, **how)._at(Path(folder))
-
-    def _certifying(self, n0: int, sampling: Sampling) -> Procedure:
-        return RouteProcedure(n0, sampling)
-
-    def _predicting(self, n: int, alpha: float) -> Procedure:
-        return RoutePredict(n, alpha)

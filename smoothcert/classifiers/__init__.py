@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import foreign, zoo
+from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
+from smoothcert.classifiers.objects import NOTE, OBJECT
 from smoothcert.errors import THREADS, ModelError, require_count, unknown
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
+@checked
 def load(spec: str | Path, named_by: str = "") -> Classifier:
     """A folder (checkpoint, ensemble, denoised, hf:), a file (ONNX, weights, .pt2, …), `module:callable`, a zoo name.
 
@@ -48,6 +51,11 @@ def load(spec: str | Path, named_by: str = "") -> Classifier:
         from smoothcert.classifiers import torch_files
 
         return torch_files.load(path)
+    if text.startswith(OBJECT):
+        raise ModelError(
+            f"model {text.removeprefix(OBJECT)} was an object in Python, which only its owner has: give it again "
+            "(open_run(…).verify(model=…)), or look at the counts alone (--redraw 0)"
+        )
     if ":" in text:
         from smoothcert.classifiers.module import resolve
 
@@ -146,7 +154,8 @@ def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | N
     from smoothcert.classifiers.module import Module
 
     if isinstance(classifier, onnx.Onnx):
-        found = Ready(classifier, "onnxruntime", classifier.metadata.get("smoothcert", ""))  # of a quantised one
+        origins = (classifier.metadata.get(key, "") for key in ("smoothcert", NOTE))  # quantised, or made of an object
+        found = Ready(classifier, "onnxruntime", "; ".join(filter(None, origins)))
     else:
         if threads is not None:
             torch.set_num_threads(threads)
@@ -171,12 +180,7 @@ def _network(classifier: Module, example: Tensor, engine: str) -> Ready:
     if name == "torch" or torch.device(classifier.device).type != "cpu":
         return Ready(arranged(classifier, example, device or classifier.device), engine if device else "torch")
     try:
-        if classifier.rows is not None:
-            fix = "export it with dynamic_shapes=({0: torch.export.Dim('batch')},)"
-            raise ModelError(f"not exportable to ONNX (the batch is frozen at {classifier.rows} rows: {fix})")
-        if any(isinstance(part, torch.jit.ScriptModule) for part in classifier.network.modules()):
-            raise ModelError("not exportable to ONNX (TorchScript is not)")
-        return Ready(onnx.from_network(classifier.scoring, example), "onnxruntime")
+        return Ready(onnx.from_network(classifier.exportable, example), "onnxruntime")
     except ModelError as error:
         if engine == "onnxruntime":
             raise

@@ -31,6 +31,7 @@ class Function:
 
     function: Callable[[Any], Any]
     about: str = ""  # what its user should know of how it was taken
+    class_names: tuple[str, ...] = ()
     _way: tuple[bool, Place, str] | None = field(init=False, default=None, repr=False)  # arrays, scores, what is said
 
     @property

@@ -1,11 +1,12 @@
 """A model of several networks on disk: a folder with `composite.json`, which loads like a model wherever it lies.
 
-    kind      ensemble; denoised (a classifier behind denoisers); aces, route (networks that procedures compose)
+    kind      ensemble; denoised (a classifier behind denoisers); aces, route (networks that procedures compose);
+              adapted (one model, and how it is called)
     members   of each its role, where it is (a path from the folder, or a name), its hash and what that covers; in aces
               and route also its noise, which a core has none of
     vote      the part of `ensembles/` that combines members, or several denoisers
     cascade   k_consensus or early_exit around it, where not every member is always asked
-    options   theta of aces
+    options   theta of aces; output, layout and scale of an adapted model
     order     how the members came into their order
     facts     shape, classes and range of values of the inputs, as far as members' own files say them
     holdout   the inputs that weights or order were fitted on, which must not be certified afterwards
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from smoothcert import catalog, foreign, zoo
+from smoothcert.classifiers.adapted import Adaptation, adapted
 from smoothcert.classifiers.composed import Bundle, DenoisedClassifier
 from smoothcert.classifiers.digests import Covers, ModelDigest
 from smoothcert.contracts import Classifier
@@ -40,7 +42,8 @@ OLDER = ("ensemble.json", "composition.json", "denoised.json")
 CLASSIFIER = "classifier"  # the role behind the denoisers
 DEEPEST, MOST = 8, 1000  # composites inside each other, and networks in all: a few files can name 2^1000 of them
 
-Kind = Literal["ensemble", "denoised", "aces", "route"]
+Kind = Literal["ensemble", "denoised", "aces", "route", "adapted"]
+NETWORK = "network.onnx"  # a network that is kept in the folder itself
 Part = Mapping[str, Any]  # {"name": …, option: value, …}
 
 WORDS: dict[Kind, str] = {
@@ -48,6 +51,7 @@ WORDS: dict[Kind, str] = {
     "denoised": "a denoised classifier",
     "aces": "a composition",
     "route": "a composition",
+    "adapted": "an adapted model",
 }
 
 
@@ -107,6 +111,10 @@ class Composite:
             raise ValueError("denoisers must come first, and one classifier last")
         if self.kind == "denoised" and (self.vote is None) != (len(last) == 2):
             raise ValueError(f"{len(last) - 1} denoisers and vote {self.vote}")
+        if self.kind == "adapted":
+            foreign.typed(Adaptation, dict(self.options), "options")
+            if len(self.members) != 1:
+                raise ValueError(f"one model must be adapted; got {len(self.members)}")
         if self.holdout is not None:
             fitted = foreign.typed(FittedOn, dict(self.holdout), "holdout")
             if len([int(index) for index in fitted.indices.split()]) != len(fitted.marks.split()):
@@ -157,7 +165,7 @@ def write(folder: Path, composite: Composite) -> None:
     """Write composite.json, whole or not at all, into a new folder or over an earlier one of its kind."""
     refuse_strangers(folder, composite.kind)
     replaced = read(folder).digest if is_composite(folder) else composite.digest
-    if composite.kind in ("aces", "route") and replaced != composite.digest:
+    if composite.kind in ("aces", "route", "adapted") and replaced != composite.digest:
         raise OutputError(f"{folder} must be a new folder or this composition; got another composition")
     table = {"format": FORMAT, **asdict(composite), "members": [member._asdict() for member in composite.members]}
     with writing(folder):
@@ -167,9 +175,10 @@ def write(folder: Path, composite: Composite) -> None:
 
 def refuse_strangers(folder: Path, kind: Kind) -> None:
     """A folder that holds something else is not written into."""
+    own = (FILE, NETWORK) if kind == "adapted" else (FILE,)
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"out of {WORDS[kind]} must be a folder; got the file '{folder}'")
-    others = [path.name for path in folder.iterdir() if path.name != FILE] if folder.is_dir() else []
+    others = [path.name for path in folder.iterdir() if path.name not in own] if folder.is_dir() else []
     if not others and is_composite(folder) and (found := read(folder).kind) != kind:
         others = [WORDS[found]]
     if others:
@@ -239,6 +248,11 @@ def compose(members: Sequence[Classifier], vote: Part, cascade: Part | None) -> 
     return inner if cascade is None else _part("ensembles", cascade, vote=inner)
 
 
+def called(model: Classifier, composite: Composite) -> Classifier:
+    """A model, called as the description of an adapted one says."""
+    return adapted(model, foreign.typed(Adaptation, dict(composite.options), "options"))
+
+
 def facts(specs: Sequence[str]) -> dict[str, Any]:
     """Shape, classes and range that members' own files say; ModelError where two of them differ."""
     found: dict[str, tuple[Any, str]] = {}
@@ -286,6 +300,8 @@ def _built(folder: Path, composite: Composite, members: Sequence[Classifier]) ->
     try:
         if composite.kind in ("aces", "route"):
             return _bundle(composite, members)
+        if composite.kind == "adapted":
+            return called(members[0], composite)
         if composite.kind == "denoised":
             *denoisers, classifier = members
             members = [DenoisedClassifier(denoiser, classifier) for denoiser in denoisers]

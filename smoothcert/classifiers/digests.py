@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,13 +77,8 @@ def remember(spec: str, factory: Any, made: Any) -> None:
 
 
 def _covers(model: Any) -> Covers:
-    """A network is its weights and its source. What merely holds or names one may hold other things that decide scores,
-
-    and of a program of TorchScript or torch.export weights are not all.
-    """
-    from torch import fx, jit
-
-    return "weights" if _models([model]) and not isinstance(model, jit.ScriptModule | fx.GraphModule) else "source"
+    """A network is its weights and its source. What merely holds or names one may hold more that decides scores."""
+    return "weights" if _models([model]) else "source"
 
 
 def state(model: Any) -> str:
@@ -98,12 +94,25 @@ def state(model: Any) -> str:
     return "".join(state(one) for one in _held(model))
 
 
+def of_object(target: Any) -> ModelDigest:
+    """A hash of a callable or class that the caller holds: the file of its source, and networks it holds or names."""
+    owner = getattr(target, "__self__", target)
+    kind = owner if hasattr(owner, "__qualname__") else type(owner)
+    states = "".join(state(model) for model in _held(target) or _named(target))
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(kind))
+    except TypeError:  # built in, or made where there is no file
+        file = None
+    files = [Path(file)] if file and Path(file).is_file() else []
+    return of_files(files, "source", f"{kind.__module__}.{kind.__qualname__}{states}")
+
+
 def state_digest(network: nn.Module) -> str:
-    """A hash of every parameter and buffer of a network: names, shapes, types and values."""
+    """A hash of every parameter and buffer of a network: names, shapes, types and values; and of programs inside it."""
     import torch
 
     total = hashlib.sha256()
-    for name, value in {**network.state_dict(), **dict(network.named_buffers())}.items():
+    for name, value in {**network.state_dict(), **dict(network.named_buffers()), **_programs(network)}.items():
         if not isinstance(value, torch.Tensor) or torch.nn.parameter.is_lazy(value):
             total.update(f"{name} {value!r}".encode())
             continue
@@ -111,6 +120,23 @@ def state_digest(network: nn.Module) -> str:
         plain = value.detach().dequantize() if value.is_quantized else value.detach().to_dense()
         total.update(plain.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
+
+
+def _programs(network: nn.Module) -> dict[str, Any]:
+    """What TorchScript and torch.export compute, and constants in it: no class in a source file says that of them."""
+    from torch import fx, jit
+
+    found: dict[str, Any] = {}
+    for name, part in network.named_modules():
+        if isinstance(part, fx.GraphModule):
+            found[f"{name} program"] = part.code
+        elif isinstance(part, jit.ScriptModule) and hasattr(part, "forward"):
+            graph: Any = part.inlined_graph
+            found[f"{name} program"] = re.sub(r"___torch_mangle_\d+\.", "", graph.str(False))
+            for number, node in enumerate(graph.findAllNodes("prim::Constant")):
+                if node.hasAttribute("value") and node.kindOf("value") == "t":
+                    found[f"{name} constant {number}"] = node.t("value")
+    return found
 
 
 def _held(target: Any) -> list[Any]:

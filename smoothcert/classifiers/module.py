@@ -56,6 +56,16 @@ class Module:
         """The network as one that returns its scores and nothing else: itself, where it is known to do that."""
         return self.network if self._place == Place() else Scored(self.network, self._place)
 
+    @property
+    def exportable(self) -> nn.Module:
+        """The same for export to ONNX; ModelError where it is known that this cannot be."""
+        if self.rows is not None:
+            fix = "export it with dynamic_shapes=({0: torch.export.Dim('batch')},)"
+            raise ModelError(f"not exportable to ONNX (the batch is frozen at {self.rows} rows: {fix})")
+        if any(isinstance(part, torch.jit.ScriptModule) for part in self.network.modules()):
+            raise ModelError("not exportable to ONNX (TorchScript is not)")
+        return self.scoring
+
     def state(self) -> str:
         """What the network is now, layers and weights, as a hash; train mode is refused. It takes 0.6 ms a megabyte."""
         self._refuse_training()

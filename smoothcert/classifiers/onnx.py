@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from smoothcert import foreign
+from smoothcert.classifiers.adapted import Adaptation
 from smoothcert.errors import ModelError
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -40,6 +41,7 @@ class Onnx:
     path: Path
     threads: int | None = None
     content: bytes | None = field(default=None, repr=False)  # the network itself, where it is no file of the user's
+    adaptation: Adaptation = field(default_factory=Adaptation)
     rows: int | None = field(init=False, default=None)  # a batch size frozen at export
     metadata: dict[str, str] = field(init=False, default_factory=dict, repr=False)  # what the file says of itself
     _session: Any = field(init=False, default=None, repr=False)
@@ -63,7 +65,7 @@ class Onnx:
 
     def with_threads(self, threads: int) -> Onnx:
         """The same network in a session of so many threads."""
-        return Onnx(self.path, threads, self.content)
+        return replace(self, threads=threads)
 
     def rest(self) -> None:
         """Let go of the session's memory; the next call opens another."""
@@ -78,12 +80,13 @@ class Onnx:
     def __call__(self, x: Tensor) -> Tensor:
         if self._session is None:
             object.__setattr__(self, "_session", _open(self.path, self.threads, self.content))
+        x = self.adaptation.before(x)
         declared = self._session.get_inputs()[0]
         if len(declared.shape) != x.ndim or any(
             isinstance(want, int) and want != got for want, got in zip(declared.shape[1:], x.shape[1:], strict=True)
         ):
             raise ModelError(f"{self.path.name} takes inputs of shape {declared.shape[1:]}; got {list(x.shape[1:])}")
-        values = x.numpy().astype(TYPES[declared.type], copy=False)
+        values = x.contiguous().numpy().astype(TYPES[declared.type], copy=False)
         output = self._session.get_outputs()[0].name
         scores = self._session.run([output], {declared.name: values})[0]
         return torch.from_numpy(scores).float()

@@ -9,13 +9,14 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_type_hints
 
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import remark, run_bar, say
+from smoothcert.cli.console import columns, put, say
 from smoothcert.errors import OptionError, require_room
+from smoothcert.progress import remark, run_bar
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Procedure
@@ -40,6 +41,8 @@ class Drawing(NamedTuple):
     ] = None
     range: o.Range = None
     image_size: o.ImageSize = None
+    output: o.Output = None
+    model_layout: o.ModelLayout = None
     engine: o.Engine = "auto"
     threads: o.Threads = None
     ray: Annotated[str | None, typer.Option(help="Draw on a Ray cluster: local, or HOST:PORT.")] = None
@@ -80,12 +83,24 @@ class Drawing(NamedTuple):
         data = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
         inputs = data.load()
         self._require_room(math.prod(inputs.shape), preparation)
-        ask = RunRequest(model, data, noise, procedure, seed, preparation, memory)
+        ask = RunRequest(self._called(model), data, noise, procedure, seed, preparation, memory)
         ask, reason = settled(ask, inputs, self.out, arithmetic)
         remark(reason)
         remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))
         if not start(ask, inputs, self.out, resources, run_bar(f"{title} {inputs.name}"), remark):
             remark(f"{self.out} was complete: nothing was drawn")
+
+    def _called(self, model: str | Networks) -> str | Networks:
+        """The model, called as these options say; a composition's networks are called as they are."""
+        from smoothcert.classifiers.adapted import Adaptation
+        from smoothcert.runs.start import adapted_model
+
+        asked = Adaptation(self.output or "", cast("Any", self.model_layout or ""))
+        if not asked.options:
+            return model
+        if not isinstance(model, str):
+            raise OptionError(f"--{next(iter(asked.options))} must be of one model; got a composition of several")
+        return adapted_model(model, asked)
 
     def _require_room(self, values: int, preparation: PerInputSigma | None) -> None:
         """Refuse what would fill the memory before a network is loaded or a run begun."""
@@ -104,13 +119,15 @@ class Drawing(NamedTuple):
         from smoothcert.runs.store import read
 
         run = read(self.out)
-        say(plain_text(table([figures(run)])))
+        put(plain_text(table([figures(run)]), columns() or 100))
         calls = run.means.member_calls if run.means else None
         if calls and calls.early:
             share = f"{calls.asked / calls.rows:.2f} of {calls.members}"
             say(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
-        out = self.out
-        say(f"kept in {out}; next: smoothcert verify {out}, smoothcert report {out} --html report.html")
+        out, place = self.out, shlex.quote(str(self.out))
+        say(f"kept in {out}; next:")
+        for command in (f"verify {place}", f"report {place} --html report.html"):
+            put(f"  smoothcert {command}")  # in one line each, to be copied
 
 
 def draws(command: Callable[..., None]) -> Callable[..., None]:

@@ -35,6 +35,8 @@ Split = Annotated[str, typer.Option(help="Which split of the data.")]
 Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
 ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
 Shape = Annotated[str, typer.Option(help="Shape of one input, channels first, as in 3,32,32.")]
+Output = Annotated[str | None, typer.Option(help="Output of an ONNX file that holds the scores.")]
+ModelLayout = Annotated[str | None, typer.Option(help="nhwc: the model takes channels last.")]
 Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
 NoiseName = Annotated[
     str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")
@@ -62,7 +64,9 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.
 ModelNow = Annotated[str | None, typer.Option("--model", help="Where the model is now, if it has moved.")]
 DataNow = Annotated[str | None, typer.Option("--data", help="Where the data is now, if it has moved.")]
 MemoryNow = Annotated[str | None, typer.Option("--memory", help="Where the memory is now, if it has moved.")]
-ReportRadii = Annotated[str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: every 0.25.")]
+ReportRadii = Annotated[
+    str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: few, to the largest.")
+]
 Tables = Annotated[str | None, typer.Option("--tables", help="Layout of the tables: text, md or latex.")]
 Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for `smoothcert train --labels`.")]
 OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]

@@ -37,6 +37,21 @@ class ScalableNoise(Protocol):
         """Noise of level 1 of this shape, for training; certificates have streams of their own."""
 
 
+def as_noise(noise: Any) -> Noise:
+    """A noise; a plain number is the σ of Gaussian noise."""
+    from smoothcert.noise.gaussian import Gaussian
+
+    if is_number(noise) or isinstance(noise, np.floating | np.integer):
+        return Gaussian(float(noise))
+    if isinstance(noise, type) or not all(hasattr(noise, name) for name in ("fill", "radius", "p_needed")):
+        got = noise.__name__ if isinstance(noise, type) else f"{noise!r}"[:60]
+        raise OptionError(
+            f"noise must be a number, the σ of Gaussian noise, or a noise such as Uniform(sigma=0.5); got {got}"
+        )
+    found: Noise = noise
+    return found
+
+
 def described(noise: Any) -> dict[str, Any]:
     """A noise as plain values: the name of its file, and its options."""
     return {"name": type(noise).__module__.rsplit(".", 1)[-1], **dataclasses.asdict(noise)}

@@ -113,6 +113,7 @@ def page(made: Document, pictures: Album | None) -> str:
         label=class_name(record, row.label),
         picture=pictures.original(row) if pictures else None,
         noisy=pictures.noisy(row) if pictures else None,
+        side=pictures.shown if pictures else 0,
         bars=votes(record, row),
         says=said,
         does_not_say=silent,

@@ -29,7 +29,7 @@ import numpy as np
 
 from smoothcert import foreign
 from smoothcert.classifiers import ready
-from smoothcert.classifiers.composite import is_composite, outline
+from smoothcert.classifiers.composite import kind_of, outline
 from smoothcert.contracts import Answer, Certificate, Classifier, Source
 from smoothcert.data import Inputs
 from smoothcert.errors import RunError, SmoothcertError
@@ -102,7 +102,7 @@ def document(run: Run, index: int, inputs: Inputs, values: bool = True) -> Docum
         raise RunError(f"data {spec.data.spec} must be what run {run.name} certified; its hash differs")
     x = inputs.tensor(inputs.indices.tolist().index(index))
     own = None if run.folder is None else run.folder / MODEL
-    networks: Any = outline(own) if own is not None and is_composite(own) else None
+    networks: Any = outline(own) if own is not None and kind_of(own) in ("aces", "route") else None
     proven, _ = replay(row.smoothed, spec.procedure, source_of(row, Source(networks, spec.noise)), spec.dim)
     return Document(dataclasses.replace(run, rows=(row,)), proven, _hash(x), x if values else None)
 
@@ -145,20 +145,21 @@ def verify_document(
     again: bool = True,
     advance: Callable[[int, int], None] = lambda done, total: None,
     words: Callable[[Document], Mapping[str, Any]] = Document.tables,
+    threads: int | None = None,
 ) -> Findings:
     """`check` with the model loaded, from where it is now if it has moved; and against the data, where they are given.
 
     A model that is not the certified one is not asked anything.
     """
     places = places or Places()
-    inputs = None if places.data is None else places.inputs(found.run.asked)
+    inputs = None if places.data is None else places.inputs(found.run)
     if found.x is None and inputs is not None:
         found = dataclasses.replace(found, left_out=_held(found, inputs))
     again = again and found.known is not None
     loaded, changed = certified_model(found.run, places) if again else (None, [])
     classifier = absent_model(found.run)
     if found.known is not None and loaded is not None:
-        classifier = ready(loaded, found.known).classifier
+        classifier = ready(loaded, found.known, threads=threads).classifier
     findings = check(found, classifier, again and loaded is not None, advance, words, loaded)
     findings.problems = [*changed, *findings.problems, *_of_memory(found, places.memory)]
     if not again:

@@ -30,6 +30,7 @@ from smoothcert.engine.batch_check import FixedShape, classes
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import NoNoise
+from smoothcert.progress import Watcher
 from smoothcert.runs import commit
 from smoothcert.runs.remember import Remember
 from smoothcert.runs.run import UNCOUNTED, Row
@@ -42,19 +43,6 @@ if TYPE_CHECKING:
     from smoothcert.engine.ray import Cluster
 
 CHUNK = 32  # inputs whose noise is chosen together; few, so that the first draws come soon
-
-
-@dataclass(frozen=True)
-class Watcher:
-    """Told how a run goes; the command line shows it as a bar."""
-
-    started: Callable[[int, int, int], None] = lambda inputs, done, cap: (
-        None
-    )  # inputs in all, already done, most draws each
-    rows: Callable[[int], None] = lambda rows: None
-    finished: Callable[[int], None] = lambda draws: None
-    choosing: Callable[[int], None] = lambda copies: None  # copies that a search for noise levels has looked at
-    remembering: Callable[[int, int], None] = lambda done, inputs: None
 
 
 def carry_out(

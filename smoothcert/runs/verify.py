@@ -55,8 +55,8 @@ class Places(NamedTuple):
     data: str | None = None
     memory: str | None = None
 
-    def inputs(self, spec: Spec) -> Inputs:
-        return replace(spec.data, spec=self.data or spec.data.spec).load()
+    def inputs(self, run: Run) -> Inputs:
+        return replace(run.data, spec=self.data or run.data.spec).load()
 
     def model_of(self, run: Run) -> str:
         """A composition is kept inside its run, and moves with it."""
@@ -70,19 +70,20 @@ def verify_run(
     redraw: int | None = None,
     seed: int | None = None,
     advance: Callable[[int, int], None] = lambda done, total: None,
+    threads: int | None = None,
 ) -> Findings:
     """Hold what a run was made with against its hashes, and verify the run; `redraw`: rows, ALL or the usual number.
 
     A model that is not the certified one is not asked anything. Where nothing is drawn again, none is loaded.
     """
     places, spec = places or Places(), run.asked
-    inputs = places.inputs(spec)
+    inputs = places.inputs(run)
     loaded, changed = (None, list[str]()) if redraw == 0 else certified_model(run, places)
     changed += changed_data(spec, inputs)
     if loaded is None:
         findings = verify(run, inputs, absent_model(run), 0, seed, advance, places.memory)
     else:
-        classifier = ready(loaded, inputs.tensor(0)).classifier
+        classifier = ready(loaded, inputs.tensor(0), threads=threads).classifier
         findings = verify(run, inputs, classifier, redraw, seed, advance, places.memory, loaded)
     return replace(findings, problems=[*changed, *findings.problems])
 
@@ -238,6 +239,8 @@ def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[s
     spec, place = run.asked, places.model_of(run)
     whose = "certificate" if run.folder is None else "run"
     named_by = "" if places.model is not None else f"{whose} {run.name}"
+    if (own := _adapted(run, places)) is not None:
+        return own, []
     other = [f"model {place} is not the one that was certified (its hash differs)"]
     if foreign.is_there(zoo.located(place)):
         try:
@@ -252,6 +255,17 @@ def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[s
     return (loaded, []) if digest(place).hex == spec.model_digest else (None, other)
 
 
+def _adapted(run: Run, places: Places) -> Classifier | None:
+    """A model that has moved, called as the run's own folder says; None where neither is what was certified."""
+    own = None if run.folder is None else run.folder / MODEL
+    if places.model is None or own is None or composite.kind_of(own) != "adapted":
+        return None
+    said = composite.read(own)
+    loaded = load(places.model)  # of a callable the hash needs it imported
+    same = said.digest.hex == run.asked.model_digest and digest(places.model).hex == said.members[0].digest
+    return composite.called(loaded, said) if same else None
+
+
 def changed_data(spec: Spec, inputs: Inputs) -> list[str]:
     """Whether the data are still what the run was made with."""
     same = inputs.digest == spec.data_digest
@@ -260,8 +274,9 @@ def changed_data(spec: Spec, inputs: Inputs) -> list[str]:
 
 def absent_model(run: Run) -> Classifier:
     """In the place of a model that must not be asked: of a composition its outline, to replay what it answered."""
-    if run.folder is not None and composite.is_composite(run.folder / MODEL):
-        return composite.outline(run.folder / MODEL)
+    own = None if run.folder is None else run.folder / MODEL
+    if own is not None and composite.kind_of(own) in ("aces", "route"):
+        return composite.outline(own)
 
     def nobody(x: Tensor) -> Tensor:
         raise ModelError("a model that was not certified must not be asked")

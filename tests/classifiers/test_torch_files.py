@@ -174,3 +174,20 @@ def test_damaged_files_get_one_line(files, tmp_path, monkeypatch, name):
     replaced(files / "free.pt2", Path(name), "models/model.json", b"{}")
     with pytest.raises(ModelError):
         load(name)
+
+
+def test_programs_are_hashed_with_what_they_compute():
+    """Of a frozen one nothing is left that a state dict would hold."""
+    from smoothcert.classifiers.objects import digest_of
+
+    def frozen(scale: float) -> nn.Module:
+        network = small()
+        with torch.no_grad():
+            network[-1].weight *= scale
+        return torch.jit.freeze(torch.jit.script(network))
+
+    one, same, other = (digest_of(wrap(frozen(scale))) for scale in (1.0, 1.0, 2.0))
+    assert one == same != other
+    with torch.no_grad():
+        shown = [torch.export.export(net, (X,)).module() for net in (small(), nn.Sequential(small(), nn.Tanh()).eval())]
+    assert digest_of(wrap(shown[0])) != digest_of(wrap(shown[1]))

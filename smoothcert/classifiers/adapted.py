@@ -1,0 +1,107 @@
+"""What stands between the inputs that noise is added to and a stranger's model: part of the function that is certified.
+
+    output    which output of an ONNX file holds the scores
+    layout    nhwc: the model takes channels last
+    offset    of every feature: the model takes x·width + offset, as where `--scale` measures features in their own
+    width     units, and σ and radii with them
+
+Everything here is a function of one input, so what is proven of the whole is proven of the model as it is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from smoothcert.errors import ModelError, OptionError, unknown
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from smoothcert.contracts import Classifier
+
+LAYOUTS = ("nchw", "nhwc")
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """How a model is called, where that is not as smoothcert calls models."""
+
+    output: str = ""
+    layout: Literal["", "nchw", "nhwc"] = ""
+    offset: tuple[float, ...] = ()
+    width: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.layout and self.layout not in LAYOUTS:
+            raise unknown("layout of a model", self.layout, LAYOUTS)
+        if len(self.offset) != len(self.width):
+            raise OptionError(f"a scale must have an offset for every width; got {len(self.offset)}, {len(self.width)}")
+        if not all(math.isfinite(value) for value in (*self.offset, *self.width)) or min(self.width, default=1.0) <= 0:
+            raise OptionError("a scale must have finite offsets, and widths above 0; got others")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is asked for, without what is not."""
+        said = ((name, value) for name, value in asdict(self).items() if value)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in said}
+
+    def before(self, x: Tensor) -> Tensor:
+        """Inputs [batch, ...] as noise left them → as the model takes them."""
+        import torch
+
+        if self.width:
+            if math.prod(x.shape[1:]) != len(self.width):
+                raise ModelError(f"a scale of {len(self.width)} features must meet as many; got {list(x.shape[1:])}")
+            width, offset = (
+                torch.tensor(value, dtype=torch.float64, device=x.device).view(x.shape[1:])
+                for value in (self.width, self.offset)
+            )
+            x = (x.double() * width + offset).float()
+        if self.layout == "nhwc":
+            if x.ndim != 4:
+                raise ModelError(f"layout nhwc must be of a model for images [channels, h, w]; got {list(x.shape[1:])}")
+            x = x.permute(0, 2, 3, 1)
+        return x
+
+
+def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
+    """The classifier, called in this way; whatever makes it fast still finds what it is."""
+    from smoothcert.classifiers.callables import Function
+    from smoothcert.classifiers.composed import HasMembers
+    from smoothcert.classifiers.module import Module
+    from smoothcert.classifiers.onnx import Onnx
+
+    if not adaptation.options:
+        return classifier
+    if isinstance(classifier, Onnx):
+        return replace(classifier, adaptation=adaptation)
+    if adaptation.output:
+        raise ModelError(f"output must name an output of an ONNX file; got '{adaptation.output}' and another model")
+    if isinstance(classifier, HasMembers):
+        raise ModelError("layout and scale must be those of one model; got several networks: adapt each of them")
+    if isinstance(classifier, Module):
+        return replace(classifier, network=_network(classifier.network, adaptation))
+    inner: Callable[[Any], Any] = classifier.function if isinstance(classifier, Function) else classifier
+    names = getattr(classifier, "class_names", ())
+    return Function(lambda x: inner(adaptation.before(x)), getattr(classifier, "note", ""), names)
+
+
+def _network(network: Any, adaptation: Adaptation) -> Any:
+    """The network with the adaptation as its first layer, so that both are exported and hashed together."""
+    from torch import nn
+
+    class AdaptedNetwork(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = network
+
+        def extra_repr(self) -> str:
+            return repr(adaptation)
+
+        def forward(self, x: Tensor) -> Any:
+            return self.inner(adaptation.before(x))
+
+    return AdaptedNetwork().eval()
