@@ -135,12 +135,16 @@ def test_partials_and_bound_methods():
     (nn.Linear, r"the class Linear, and a fresh instance has random weights \(write model = Linear\(\); model.load"),
     (LogisticRegression, r"the class LogisticRegression, which is not fitted \(write model = LogisticRegression\(\)"),
     (Foreign, r"got the class Foreign \(make an instance"),
-    ("model.onnx", r"got str \(smoothcert.load\('model.onnx'\) opens it\)"),
     (3, "a fitted estimator or a callable; got int"),
 ])  # fmt: skip
 def test_what_is_no_model_is_refused_with_the_line_to_write(model, message):
     with pytest.raises(ModelError, match=message):
         smoothcert.Smoothed(model, smoothcert.Gaussian(0.25))
+
+
+def test_a_name_is_no_model_but_can_be_loaded():
+    with pytest.raises(ModelError, match=r"got str \(smoothcert.load\('model.onnx'\) opens it\)"):
+        wrap("model.onnx")
 
 
 def test_a_factory_is_called_and_that_is_said():

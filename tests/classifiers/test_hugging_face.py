@@ -105,6 +105,10 @@ def test_it_is_certified_and_verified_from_the_shell_without_a_network(folder, t
     assert "scores are .logits of the ImageClassifierOutput" in capsys.readouterr().err
     assert run(["verify", "run", "--redraw", "all"]) == 0
     assert "scores are .logits" in (tmp_path / "run" / "recipe.toml").read_text()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run(["verify", "../run"]) == 0
+    monkeypatch.chdir(tmp_path)
     before = digest("hf:vit")
     assert before.covers == "weights" and before == digest("vit")
     changed(folder, "preprocessor_config.json", image_mean=[0.5, 0.5, 0.5])
