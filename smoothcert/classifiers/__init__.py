@@ -13,12 +13,13 @@ from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
-from smoothcert.classifiers.objects import OBJECT
+from smoothcert.classifiers.objects import NOTE, OBJECT
 from smoothcert.errors import THREADS, ModelError, require_count, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from smoothcert.classifiers.module import Module
     from smoothcert.contracts import Classifier
 
 ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
@@ -26,7 +27,7 @@ ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 @checked
 def load(spec: str | Path, named_by: str = "") -> Classifier:
-    """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name.
+    """A folder (checkpoint, ensemble, denoised, hf:), a file (ONNX, weights, .pt2, …), `module:callable`, a zoo name.
 
     `named_by`: the file that says so, where it is not the caller's own word. Code is then imported only on trust.
     """
@@ -37,11 +38,19 @@ def load(spec: str | Path, named_by: str = "") -> Classifier:
         return Onnx(path)
     if composite.is_composite(path) or any(foreign.is_there(path / name) for name in composite.OLDER):
         return composite.load(path)
-    if foreign.is_there(path):
+    if (saved := _hugging_face(text, path)) is not None:
+        from smoothcert.classifiers import hugging_face
+
+        return hugging_face.load(saved)
+    if foreign.is_folder(path) or (foreign.is_there(path) and path.suffix == ".safetensors"):
         from smoothcert.classifiers.module import Module
         from smoothcert.training.checkpoints import read_any
 
         return Module(read_any(path))
+    if foreign.is_there(path):
+        from smoothcert.classifiers import torch_files
+
+        return torch_files.load(path)
     if text.startswith(OBJECT):
         raise ModelError(
             f"model {text.removeprefix(OBJECT)} was an object in Python, which only its owner has: give it again "
@@ -50,27 +59,61 @@ def load(spec: str | Path, named_by: str = "") -> Classifier:
     if ":" in text:
         from smoothcert.classifiers.module import resolve
 
-        return wrap(resolve(text, named_by))
+        return wrap(resolve(text, named_by), text)
     raise ModelError(
-        f"model must be a checkpoint folder, a file.onnx, package.module:callable or a name that `smoothcert zoo` "
-        f"lists; there is no '{text}'{zoo.hint(text)}"
+        f"model must be a checkpoint folder, hf:FOLDER, a file.onnx, .pt2, .pt or .joblib, package.module:callable or "
+        f"a name that `smoothcert zoo` lists; there is no '{text}'{zoo.hint(text)}"
     )
 
 
-def wrap(model: Any) -> Classifier:
-    """A torch network or any other callable → classifier; what already is one stays as it is."""
+def _hugging_face(text: str, path: Path) -> Path | None:
+    """The folder of Hugging Face's that is named, with hf: or without."""
+    if text.startswith("hf:"):
+        from smoothcert.classifiers import hugging_face
+
+        return hugging_face.located(text)
+    if foreign.is_regular(path / "config.json"):
+        from smoothcert.classifiers import hugging_face
+
+        return path if hugging_face.is_saved(path) else None
+    return None
+
+
+def wrap(model: Any, name: str = "") -> Classifier:
+    """A torch network or program, a fitted estimator or any other callable → classifier; what is one stays as it is.
+
+    `name`: what the user calls it.
+    """
     from torch import nn
 
-    from smoothcert.classifiers.module import Function, Module
+    from smoothcert.classifiers import callables, torch_files
+    from smoothcert.classifiers.estimator import Estimator, is_estimator
+    from smoothcert.classifiers.module import Module
     from smoothcert.classifiers.onnx import Onnx
 
+    if torch_files.is_program(model):
+        return torch_files.from_program(model)
     if isinstance(model, nn.Module):
-        return Module(model)
-    if isinstance(model, Module | Onnx | Function | HasMembers):
+        return Module(model, about=_unprocessed(model))
+    if not isinstance(model, type) and isinstance(model, Module | Onnx | callables.Function | Estimator | HasMembers):
         return model
-    if not callable(model):
-        raise ModelError(f"a model must be a torch module or a callable; got {type(model).__name__}")
-    return Function(model)
+    if is_estimator(model):
+        return Estimator(model)
+    if callable(model):
+        classifier: Classifier = callables.from_callable(model, wrap, name)
+        return classifier
+    named = f" (smoothcert.load({str(model)!r}) opens it)" if isinstance(model, str | Path) else ""
+    raise ModelError(
+        "a model must be a torch network, a program of torch.export, a fitted estimator or a callable; got "
+        f"{type(model).__name__}{named}"
+    )
+
+
+def _unprocessed(network: Any) -> str:
+    """What to know of a network of images from Hugging Face, whose normalisation lies in another object."""
+    if getattr(network, "main_input_name", "") != "pixel_values":
+        return ""
+    return "the network gets inputs in [0,1] as they are: its image processor is not part of it (of hf:FOLDER it is)"
 
 
 class Ready(NamedTuple):
@@ -104,32 +147,44 @@ def ready(classifier: Classifier, example: Tensor, engine: str = "auto", threads
 
 
 def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | None) -> Ready:
-    """One classifier on the engine that is best for it; ONNX Runtime with any number of threads."""
+    """One classifier on the engine that is best for it, with what there is to say; ONNX Runtime with any threads."""
     import torch
 
     from smoothcert.classifiers import onnx
-    from smoothcert.classifiers.module import Module, arranged
+    from smoothcert.classifiers.module import Module
 
     if isinstance(classifier, onnx.Onnx):
-        origin = classifier.metadata.get("smoothcert", "")  # of a quantised one
-        return Ready(classifier, "onnxruntime", origin)
-    if threads is not None:
-        torch.set_num_threads(threads)
-    if not isinstance(classifier, Module):
-        return Ready(classifier, "callable")
-    try_once(classifier, example)
+        origins = (classifier.metadata.get(key, "") for key in ("smoothcert", NOTE))  # quantised, or made of an object
+        found = Ready(classifier, "onnxruntime", "; ".join(filter(None, origins)))
+    else:
+        if threads is not None:
+            torch.set_num_threads(threads)
+        try_once(classifier, example)
+        found = Ready(classifier, "callable")
+        if isinstance(classifier, Module):
+            found = _network(classifier, example, engine)
+    said = [note for note in (getattr(classifier, "note", ""), found.note) if note]
+    return found._replace(note="; ".join(said))
+
+
+def _network(classifier: Module, example: Tensor, engine: str) -> Ready:
+    """A torch network, as ONNX if that can be."""
+    import torch
+
+    from smoothcert.classifiers import onnx
+    from smoothcert.classifiers.module import arranged
+
     name, _, device = engine.partition(":")
     if engine == "auto" and torch.cuda.is_available():
         name, device = "torch", "cuda"
     if name == "torch" or torch.device(classifier.device).type != "cpu":
-        found = arranged(classifier.network, example, device or classifier.device)
-        return Ready(found, engine if device else "torch")
+        return Ready(arranged(classifier, example, device or classifier.device), engine if device else "torch")
     try:
-        return Ready(onnx.from_network(classifier.network, example), "onnxruntime")
+        return Ready(onnx.from_network(classifier.exportable, example), "onnxruntime")
     except ModelError as error:
         if engine == "onnxruntime":
             raise
-        return Ready(arranged(classifier.network, example, "cpu"), "torch", f"running on torch: {error}")
+        return Ready(arranged(classifier, example, "cpu"), "torch", f"running on torch: {error}")
 
 
 def _arranged(parts: list[Ready], example: Tensor, threads: int | None) -> tuple[list[Ready], int]:
@@ -157,7 +212,8 @@ def differentiable(classifier: Classifier, example: Tensor) -> Classifier:
 
     def network(leaf: Classifier) -> Classifier:
         if isinstance(leaf, Module):
-            return leaf.network
+            try_once(leaf, example)
+            return leaf.scoring
         raise ModelError(
             f"a search that climbs needs a torch network, for its gradients; got {type(leaf).__name__.lower()} "
             "(the grid search needs none: --sigma-search grid)"
@@ -168,8 +224,9 @@ def differentiable(classifier: Classifier, example: Tensor) -> Classifier:
 
 def try_once(classifier: Classifier, example: Tensor) -> None:
     """One forward pass, to tell a network that does not fit its inputs from one that cannot be exported."""
+    rows = getattr(classifier, "rows", None) or 1
     try:
-        classifier(example.unsqueeze(0))
+        classifier(example.unsqueeze(0).repeat(rows, *(1 for _ in example.shape)))
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(
@@ -182,6 +239,10 @@ def digest(spec: str | Path) -> ModelDigest:
     path = zoo.located(spec)
     if composite.is_composite(path):
         return composite.read(path).digest
+    if (saved := _hugging_face(str(spec), path)) is not None:
+        from smoothcert.classifiers import hugging_face
+
+        return hugging_face.digest(saved)
     if path.is_dir():
         return digests.of_files([path / "config.json", path / "weights.safetensors"])
     if path.suffix == ".onnx" and path.is_file():

@@ -69,8 +69,9 @@ class Adaptation:
 
 def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
     """The classifier, called in this way; whatever makes it fast still finds what it is."""
+    from smoothcert.classifiers.callables import Function
     from smoothcert.classifiers.composed import HasMembers
-    from smoothcert.classifiers.module import Function, Module
+    from smoothcert.classifiers.module import Module
     from smoothcert.classifiers.onnx import Onnx
 
     if not adaptation.options:
@@ -82,9 +83,10 @@ def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
     if isinstance(classifier, HasMembers):
         raise ModelError("layout and scale must be those of one model; got several networks: adapt each of them")
     if isinstance(classifier, Module):
-        return Module(_network(classifier.network, adaptation), classifier.device)
+        return replace(classifier, network=_network(classifier.network, adaptation))
     inner: Callable[[Any], Any] = classifier.function if isinstance(classifier, Function) else classifier
-    return Function(lambda x: inner(adaptation.before(x)))
+    names = getattr(classifier, "class_names", ())
+    return Function(lambda x: inner(adaptation.before(x)), getattr(classifier, "note", ""), names)
 
 
 def _network(network: Any, adaptation: Adaptation) -> Any:
@@ -102,4 +104,4 @@ def _network(network: Any, adaptation: Adaptation) -> Any:
         def forward(self, x: Tensor) -> Any:
             return self.inner(adaptation.before(x))
 
-    return AdaptedNetwork().train(network.training)
+    return AdaptedNetwork().eval()

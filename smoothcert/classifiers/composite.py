@@ -192,8 +192,9 @@ def described(folder: Path, spec: str, role: str = "member", noise: Part | None 
     from smoothcert.classifiers import digest
 
     found = digest(spec)
-    path = Path(spec).exists()
-    place = os.path.relpath(Path(spec).resolve(), folder.resolve()) if path else spec
+    file = Path(spec.removeprefix("hf:"))  # a folder of Hugging Face is known without that
+    path = file.exists()
+    place = os.path.relpath(file.resolve(), folder.resolve()) if path else spec
     return Member(place, found.hex, path, found.covers, role, noise)
 
 

@@ -1,10 +1,11 @@
-"""What a model is, as a hash: files, the source of a callable, the weights of the networks that it holds."""
+"""What a model is, as a hash: files, the source of a callable, the state of the models that it holds or makes."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from smoothcert import foreign
+from smoothcert.classifiers.estimator import is_estimator
 from smoothcert.errors import ModelError
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def of_files(files: Iterable[Path], covers: Covers = "weights", name: str = "") 
 
 
 def of_callable(spec: str) -> ModelDigest:
-    """A hash of `package.module:callable`: its name and source, and the state of the networks that it holds.
+    """A hash of `package.module:callable`: its name and source, and the state of the models that it is, holds or made.
 
     Nothing is imported for it: what has not been loaded is known by its name alone.
     """
@@ -56,18 +58,47 @@ def of_callable(spec: str) -> ModelDigest:
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
     target: Any = functools.reduce(lambda found, part: getattr(found, part, None), attribute.split("."), module)
-    # A network is its weights and its source. What merely holds or names one may hold other things that decide scores.
-    covers: Covers = "weights" if _networks([getattr(target, "__self__", target)]) else "source"
-    states = "".join(state_digest(network) for network in _held(target) or _named(target))
+    if spec in _MADE and _MADE[spec][0] is target:
+        covers, states = _MADE[spec][1:]
+    else:
+        covers = _covers(getattr(target, "__self__", target))
+        states = "".join(state(model) for model in _held(target) or _named(target))
     name = attribute if file else spec  # a file may hold several
     return of_files([Path(file)] if file else [], covers, name + states)
+
+
+_MADE: dict[str, tuple[Any, Covers, str]] = {}  # by name: the factory, and what it made
+
+
+def remember(spec: str, factory: Any, made: Any) -> None:
+    """Keep what a factory made as a hash, for the digest of its name."""
+    if spec:
+        _MADE[spec] = factory, _covers(made), state(made)
+
+
+def _covers(model: Any) -> Covers:
+    """A network is its weights and its source. What merely holds or names one may hold more that decides scores."""
+    return "weights" if _models([model]) else "source"
+
+
+def state(model: Any) -> str:
+    """A hash of what a network or an estimator has learned, or of the models that something else holds."""
+    from torch import nn
+
+    if isinstance(model, nn.Module):
+        return state_digest(model)
+    if is_estimator(model):
+        import joblib
+
+        return str(joblib.hash(model, hash_name="sha1"))
+    return "".join(state(one) for one in _held(model))
 
 
 def of_object(target: Any) -> ModelDigest:
     """A hash of a callable or class that the caller holds: the file of its source, and networks it holds or names."""
     owner = getattr(target, "__self__", target)
     kind = owner if hasattr(owner, "__qualname__") else type(owner)
-    states = "".join(state_digest(network) for network in _held(target) or _named(target))
+    states = "".join(state(model) for model in _held(target) or _named(target))
     try:
         file = inspect.getsourcefile(inspect.unwrap(kind))
     except TypeError:  # built in, or made where there is no file
@@ -77,11 +108,11 @@ def of_object(target: Any) -> ModelDigest:
 
 
 def state_digest(network: nn.Module) -> str:
-    """A hash of every parameter and buffer of a network: names, shapes, types and values."""
+    """A hash of every parameter and buffer of a network: names, shapes, types and values; and of programs inside it."""
     import torch
 
     total = hashlib.sha256()
-    for name, value in {**network.state_dict(), **dict(network.named_buffers())}.items():
+    for name, value in {**network.state_dict(), **dict(network.named_buffers()), **_programs(network)}.items():
         if not isinstance(value, torch.Tensor) or torch.nn.parameter.is_lazy(value):
             total.update(f"{name} {value!r}".encode())
             continue
@@ -91,25 +122,42 @@ def state_digest(network: nn.Module) -> str:
     return total.hexdigest()
 
 
-def _held(target: Any) -> list[nn.Module]:
-    """The networks that a callable is, is a method of, or holds as attributes; none in a plain function."""
+def _programs(network: nn.Module) -> dict[str, Any]:
+    """What TorchScript and torch.export compute, and constants in it: no class in a source file says that of them."""
+    from torch import fx, jit
+
+    found: dict[str, Any] = {}
+    for name, part in network.named_modules():
+        if isinstance(part, fx.GraphModule):
+            found[f"{name} program"] = part.code
+        elif isinstance(part, jit.ScriptModule) and hasattr(part, "forward"):
+            graph: Any = part.inlined_graph
+            found[f"{name} program"] = re.sub(r"___torch_mangle_\d+\.", "", graph.str(False))
+            for number, node in enumerate(graph.findAllNodes("prim::Constant")):
+                if node.hasAttribute("value") and node.kindOf("value") == "t":
+                    found[f"{name} constant {number}"] = node.t("value")
+    return found
+
+
+def _held(target: Any) -> list[Any]:
+    """The models that a callable is, is a method of, or holds as attributes; none in a plain function."""
     if isinstance(target, functools.partial):
         return [one for part in (target.func, *target.args, *target.keywords.values()) for one in _held(part)]
     owner = getattr(target, "__self__", target)
     if isinstance(owner, type) or hasattr(owner, "__code__"):
         return []
-    return _networks([owner]) or _networks(getattr(owner, "__dict__", {}).values())
+    return _models([owner]) or _models(getattr(owner, "__dict__", {}).values())
 
 
-def _named(target: Any) -> list[nn.Module]:
-    """The networks that a plain function names: globals of its module, and what it closes over."""
+def _named(target: Any) -> list[Any]:
+    """The models that a plain function names: globals of its module, and what it closes over."""
     if not inspect.isfunction(target):
         return []
     around = inspect.getclosurevars(target)
-    return _networks([*around.globals.values(), *around.nonlocals.values()])
+    return _models([*around.globals.values(), *around.nonlocals.values()])
 
 
-def _networks(values: Iterable[Any]) -> list[nn.Module]:
+def _models(values: Iterable[Any]) -> list[Any]:
     from torch import nn
 
-    return [value for value in values if isinstance(value, nn.Module)]
+    return [value for value in values if isinstance(value, nn.Module) or is_estimator(value)]

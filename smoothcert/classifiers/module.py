@@ -1,22 +1,30 @@
-"""A torch network or any callable as a classifier: device, eval mode and precision are settled here, nowhere else."""
+"""A torch network as a classifier: device, eval mode and precision are settled here; whether named code is trusted."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import importlib
+import inspect
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from smoothcert.classifiers.digests import state_digest
+from smoothcert.classifiers.estimator import is_estimator
+from smoothcert.classifiers.scores import Place, Scored, as_tensor, find
 from smoothcert.errors import ModelError, OptionError
+
+TOKENS = (
+    "the model must take numbers that noise can be added to; got {}, which takes token ids: between two words there is "
+    "nothing (what follows the embedding would be a classifier of vectors)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +33,38 @@ class Module:
 
     network: nn.Module
     device: str = ""  # where it is, unless said otherwise
+    rows: int | None = None  # a batch size frozen at export
+    shape: tuple[int, ...] | None = None  # of inputs, where others would pass and be wrong
+    class_names: tuple[str, ...] = ()
+    about: str = ""  # what its user should know of how it was taken
+    _place: Place | None = field(init=False, default=None, repr=False)  # of the scores, once something was returned
 
     def __post_init__(self) -> None:
         self._refuse_training()
+        _refuse_tokens(self.network)
         if not self.device:
             here = next((str(tensor.device) for tensor in self.network.state_dict().values()), "cpu")
             object.__setattr__(self, "device", here)
+
+    @property
+    def note(self) -> str:
+        """What was decided for the user: known once it has been called."""
+        return "; ".join(part for part in (self.about, self._place.note if self._place else "") if part)
+
+    @property
+    def scoring(self) -> nn.Module:
+        """The network as one that returns its scores and nothing else: itself, where it is known to do that."""
+        return self.network if self._place == Place() else Scored(self.network, self._place)
+
+    @property
+    def exportable(self) -> nn.Module:
+        """The same for export to ONNX; ModelError where it is known that this cannot be."""
+        if self.rows is not None:
+            fix = "export it with dynamic_shapes=({0: torch.export.Dim('batch')},)"
+            raise ModelError(f"not exportable to ONNX (the batch is frozen at {self.rows} rows: {fix})")
+        if any(isinstance(part, torch.jit.ScriptModule) for part in self.network.modules()):
+            raise ModelError("not exportable to ONNX (TorchScript is not)")
+        return self.scoring
 
     def state(self) -> str:
         """What the network is now, layers and weights, as a hash; train mode is refused. It takes 0.6 ms a megabyte."""
@@ -38,7 +72,7 @@ class Module:
         return f"{state_digest(self.network)} {self.network!r}"
 
     def _refuse_training(self) -> None:
-        training = [name or "the network" for name, part in self.network.named_modules() if part.training]
+        training = [name or "the network" for name, part in self.network.named_modules() if in_training(part)]
         if training:
             raise ModelError(
                 f"the network must be in eval mode (call .eval()); got {len(training)} parts in train mode, "
@@ -47,23 +81,42 @@ class Module:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Inputs [batch, ...] → scores [batch, classes] in float32 on the CPU."""
+        if self.shape is not None and tuple(x.shape[1:]) != self.shape:
+            size = f" (--image-size {self.shape[-1]})" if self.shape[-2:] == self.shape[-1:] * 2 else ""
+            raise ModelError(f"the model takes inputs {list(self.shape)}; got {list(x.shape[1:])}{size}")
         with torch.inference_mode():
             on_device = x.to(self.device)
             if on_device.ndim == 4:
                 on_device = on_device.contiguous(memory_format=torch.channels_last)
-            scores: Any = self.network(on_device)
-        if not isinstance(scores, torch.Tensor):
-            raise ModelError(f"the network must return a tensor of scores; got {type(scores).__name__}")
-        return scores.float().cpu()
+            output: Any = self.network(on_device)
+        if self._place is None:
+            object.__setattr__(self, "_place", find(output, len(x)))
+        return as_tensor((self._place or Place()).take(output), len(x))
 
 
-def arranged(network: nn.Module, example: Tensor, device: str) -> Module:
+def in_training(network: nn.Module) -> bool:
+    """Whether this part is in train mode; a frozen TorchScript program has no mode."""
+    return bool(getattr(network, "training", False))
+
+
+def _refuse_tokens(network: nn.Module) -> None:
+    """Refuse a text model of Hugging Face. Every model of theirs says that it takes input_ids unless told otherwise."""
+    if getattr(network, "main_input_name", "") != "input_ids":
+        return
+    if next(iter(inspect.signature(network.forward).parameters), "") == "input_ids":
+        raise ModelError(TOKENS.format(type(network).__name__))
+
+
+def arranged(classifier: Module, example: Tensor, device: str) -> Module:
     """A copy of the network made fast on a device: batch-norm folded where that can be done, channels last."""
-    fast = _folded(network, example)
-    if any(parameter.ndim == 4 for parameter in fast.parameters()):
+    fast = _folded(classifier.scoring, example)
+    script = any(isinstance(part, torch.jit.ScriptModule) for part in fast.modules())  # stays as it was saved
+    if not script and any(parameter.ndim == 4 for parameter in fast.parameters()):
         fast = fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     try:
-        return Module(fast.to(device), device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of TorchScript, about gradients that nobody wants
+            return Module(fast.to(device), device, classifier.rows)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error
@@ -85,31 +138,12 @@ def _folded(network: nn.Module, example: Tensor) -> nn.Module:
     return candidate if close else plain
 
 
-@dataclass(frozen=True, eq=False)
-class Function:
-    """Calls with a float32 tensor [batch, ...]; takes a tensor or an array of scores [batch, classes] back."""
-
-    function: Callable[[Any], Any]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        try:
-            scores = self.function(x)
-        except Exception as error:
-            # A stranger's code may raise anything; it is their input that is bad, and this names it in one line.
-            raise ModelError(
-                f"the classifier must accept inputs {list(x.shape)}; it raised {type(error).__name__}: {error}"
-            ) from error
-        if isinstance(scores, np.ndarray):
-            scores = torch.from_numpy(scores)
-        return scores.detach().float().cpu() if isinstance(scores, torch.Tensor) else scores
-
-
-TRUST: ContextVar[bool] = ContextVar("TRUST", default=False)  # whether code that files name may be imported
+TRUST: ContextVar[bool] = ContextVar("TRUST", default=False)  # whether code that files name or hold may be run
 
 
 @contextlib.contextmanager
 def trusting(trust: bool = True) -> Iterator[None]:
-    """Inside, code that is named by runs, documents and composites is imported: `smoothcert --trust-code`."""
+    """Inside, code that runs, documents and composites name, or pickles hold, is run: `smoothcert --trust-code`."""
     before = TRUST.set(trust)
     try:
         yield
@@ -136,6 +170,6 @@ def resolve(spec: str, named_by: str = "") -> Any:
             target = getattr(target, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise ModelError(f"model must name a callable that can be imported; got '{spec}' ({error})") from error
-    if not callable(target):
-        raise ModelError(f"model must name a callable; '{spec}' is of type {type(target).__name__}")
+    if not callable(target) and not is_estimator(target):
+        raise ModelError(f"model must name a callable or an estimator; '{spec}' is of type {type(target).__name__}")
     return target

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from smoothcert.contracts import Classifier
 
 OBJECT = "python object "  # before the name of a model that was an object, in the place of a path
+INNER = ("network", "function", "model")  # where a classifier keeps what its user gave
+NOTE = "smoothcert_note"  # what was said of that network
 STATE = "smoothcert_state"  # in the metadata of an exported network: a hash of the network that it was made of
 
 
 def place_of(classifier: Classifier) -> str:
     """What stands for an object where a model's place is told."""
-    inner = getattr(classifier, "network", None) or getattr(classifier, "function", None) or classifier
+    inner = next((found for name in INNER if (found := getattr(classifier, name, None)) is not None), classifier)
     kind = inner if hasattr(inner, "__qualname__") else type(inner)
     return f"{OBJECT}{kind.__module__}.{kind.__qualname__}"
 
@@ -42,6 +44,7 @@ def digest_called(classifier: Classifier, adaptation: Adaptation) -> ModelDigest
 
 def digest_of(classifier: Classifier) -> ModelDigest:
     """A hash of a classifier as it is now: weights and source of networks, or the source of a callable."""
+    from smoothcert.classifiers.estimator import Estimator
     from smoothcert.classifiers.module import Module
     from smoothcert.classifiers.onnx import Onnx
 
@@ -50,6 +53,8 @@ def digest_of(classifier: Classifier) -> ModelDigest:
     if isinstance(classifier, Onnx):
         said = repr(sorted(classifier.adaptation.options.items()))
         return ModelDigest(_hash(classifier.digest, said), "weights")
+    if isinstance(classifier, Estimator):
+        return replace(digests.of_object(classifier.model), covers="weights")
     if isinstance(classifier, HasMembers):
         inside = [digest_of(member) for member in classifier.members]
         parts = [_hash(*(found.hex for found in inside)), type(classifier).__qualname__, _settings(classifier)]
@@ -68,13 +73,16 @@ def exported(classifier: Any, example: Tensor) -> bytes:
     """A torch network as an ONNX file that says what it was made of; ModelError where it cannot be exported."""
     import onnx
 
+    from smoothcert.classifiers import try_once
     from smoothcert.classifiers.onnx import from_network
 
-    content = from_network(classifier.network, example).content
+    try_once(classifier, example)
+    content = from_network(classifier.exportable, example).content
     if content is None:
         raise ModelError("not exportable to ONNX (nothing was written)")
     network = onnx.load_model_from_string(content)
-    onnx.helper.set_model_props(network, {STATE: state_of(classifier)})
+    said = {NOTE: classifier.note} if classifier.note else {}
+    onnx.helper.set_model_props(network, {STATE: state_of(classifier), **said})
     written: bytes = network.SerializeToString()
     return written
 

@@ -101,7 +101,7 @@ def as_onnx(classifier: Classifier, example: Tensor) -> Onnx:
     """The classifier as an ONNX network of floats; a callable has no layers to quantise and is refused."""
     if isinstance(classifier, Module):
         try_once(classifier, example)
-        return from_network(classifier.network, example)
+        return from_network(classifier.exportable, example)
     if not isinstance(classifier, Onnx):
         raise ModelError("a model to quantise must be a checkpoint or an ONNX file; got a callable")
     if (origin := origin_of(classifier)) or _quantised_layers(_read(classifier)):

@@ -73,7 +73,7 @@ def _top(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     quiet: Annotated[bool, typer.Option(*QUIET, help="Errors only. May stand anywhere.")] = False,
     trust_code: Annotated[
-        bool, typer.Option(*TRUST, help="Import code that runs, certificates and model folders name. Anywhere too.")
+        bool, typer.Option(*TRUST, help="Run code that models, runs and certificates bring. Anywhere too.")
     ] = False,
 ) -> None:
     if trust_code:

@@ -29,7 +29,7 @@ def _some_threads(threads: int | None) -> int | None:
 
 
 # The model, the data and the noise.
-Model = Annotated[str, typer.Argument(help="Folder, .onnx, .safetensors, .pth.tar, zoo name or module:callable.")]
+Model = Annotated[str, typer.Argument(help="Folder, hf:FOLDER, .onnx/.pt2/.joblib file, zoo name, module:callable.")]
 Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]

@@ -185,7 +185,7 @@ class EnsembleModule(nn.Module):
 def as_network(classifier: Classifier) -> nn.Module:
     """The network that this classifier is, to be exported as one graph; ModelError with the reason where it is none."""
     if isinstance(classifier, Module):
-        return classifier.network
+        return classifier.exportable
     if isinstance(classifier, Cascade):
         raise ModelError(
             f"a model to export must always ask all of its members; got {classifier.name}, which asks some of them "

@@ -190,7 +190,8 @@ def make_spec(ask: RunRequest, inputs: Inputs, out: Path, whole: composite.Compo
 
 
 def _place(spec: str) -> str:
-    return str(Path(spec).resolve()) if foreign.is_there(Path(spec)) else spec
+    path = Path(spec.removeprefix("hf:"))  # a folder of Hugging Face is known without that
+    return str(path.resolve()) if foreign.is_there(path) else spec
 
 
 def _loaded(

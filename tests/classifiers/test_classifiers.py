@@ -106,7 +106,7 @@ def test_a_frozen_batch_size_is_served(tmp_path):
         ("nowhere", "or a name that `smoothcert zoo` lists; there is no 'nowhere'"),
         ("linear:absent", "model must name a callable that can be imported"),
         ("no_such_module:f", "model must name a callable that can be imported"),
-        ("linear:not_callable", "model must name a callable; 'linear:not_callable' is of type int"),
+        ("linear:not_callable", "model must name a callable or an estimator; 'linear:not_callable' is of type int"),
     ],
 )
 def test_bad_models(spec, message):

@@ -63,7 +63,7 @@ def with_value(value):
         ),
         (arrays(y=np.array([0, -1, 0, 1])), "got"),
         (arrays(y=np.array([0.5, 1, 0, 1])), "got"),
-        (arrays(x=np.full((4, 7), 0.5, dtype=np.float32)), "the classifier must accept inputs [256, 7]"),
+        (arrays(x=np.full((4, 7), 0.5, dtype=np.float32)), "the classifier must accept inputs [1, 7]"),
         (arrays(x=np.array(["a", "b", "c", "d"])), "got"),
         ({"y": GOOD["y"]}, "x"),
     ],

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = typer.main.get_command(app)
 PLACEHOLDERS = ("…", "...")
 EXIT = re.compile(r"# exits (\d+)")  # a command that is meant to be refused says so
+ANYWHERE = ("--quiet", "-q", "--trust-code")  # options of no command
 READING = ("ls", "cat", "head")
 ELSEWHERE = ("cd", "export", "git", "ray", "source", "python3")  # other people's programs, never called
 
@@ -59,7 +60,7 @@ def _parse_smoothcert(arguments: list[str]) -> None:
     """Down to the command that is meant, and its options and values as they would be taken."""
     given = [word for word in arguments if word not in PLACEHOLDERS]
     command = COMMAND
-    context = command.make_context("smoothcert", given)
+    context = command.make_context("smoothcert", sorted(given, key=lambda word: word not in ANYWHERE))
     try:
         while isinstance(command, typer.core.TyperGroup) and (left := [*context._protected_args, *context.args]):
             name, command, left = command.resolve_command(context, left)

@@ -7,8 +7,6 @@ carried out; what cannot be (hours, several machines, data not at hand) says so 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import re
 import sys
 import types
@@ -19,7 +17,6 @@ from page_blocks import NOT_RUN, blocks, commands
 from page_shell import ROOT, carry_out, parse, write
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-STAND_IN = Path(__file__).parent / "stand_in"  # for packages that a page needs and a tester need not have
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
@@ -65,17 +62,15 @@ def desk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SMOOTHCERT_CACHE", str(tmp_path / "cache"))
     before = set(sys.modules)
-    for file in STAND_IN.glob("*.py"):
-        if importlib.util.find_spec(file.stem) is None:
-            monkeypatch.syspath_prepend(str(STAND_IN))
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     for name in set(sys.modules) - before:
         file = getattr(sys.modules[name], "__file__", None)
-        if file is not None and (Path(file).is_relative_to(tmp_path) or Path(file).parent == STAND_IN):
+        if file is not None and Path(file).is_relative_to(tmp_path):
             del sys.modules[name]
 
 
+@pytest.mark.suspicious
 @every_page
 def test_blocks_do_what_they_say(page, desk, monkeypatch):
     to_do = [block for block in blocks(page) if not block.shown]

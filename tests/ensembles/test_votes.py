@@ -322,7 +322,7 @@ def test_short_names_and_weights():
         ({"early_exit": {"threshold": 1.5}}, "threshold of early_exit must be from 0 to 1; got 1.5"),
         ({"early_exit": {"level": -0.1}}, "level of early_exit must be from 0 to 1; got -0.1"),
         ({"early_exit": {"z": 2}}, "option of early_exit must be one of"),
-        ({"members": [3]}, "a model must be a torch module or a callable; got int"),
+        ({"members": [3]}, "a fitted estimator or a callable; got int"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(options, message):

@@ -75,3 +75,10 @@ def test_compare_training(printed):
     text = printed("compare_training.py")
     assert text.count("$ smoothcert") == 6 and Path("smoothcert-compare/report.html").exists()
     assert "run-gaussian" in text and "run-consistency" in text
+
+
+@pytest.mark.filterwarnings("ignore")  # fifteen epochs are not many
+def test_scikit_learn(printed):
+    text = printed("scikit_learn.py")
+    clean, noisy = numbers(r"radius ([\d.]+)", text)
+    assert noisy > clean + 0.05 and "scores are predict_proba of MLPClassifier in Pipeline" in text
