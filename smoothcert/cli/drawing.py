@@ -42,6 +42,7 @@ class Drawing(NamedTuple):
     image_size: o.ImageSize = None
     output: o.Output = None
     model_layout: o.ModelLayout = None
+    binary: o.Binary = None
     engine: o.Engine = "auto"
     threads: o.Threads = None
     ray: Annotated[str | None, typer.Option(help="Draw on a Ray cluster: local, or HOST:PORT.")] = None
@@ -94,11 +95,14 @@ class Drawing(NamedTuple):
         from smoothcert.classifiers.adapted import Adaptation
         from smoothcert.runs.start import adapted_model
 
-        asked = Adaptation(self.output or "", cast("Any", self.model_layout or ""))
+        asked = Adaptation(
+            self.output or "", cast("Any", self.model_layout or ""), binary=cast("Any", self.binary or "")
+        )
         if not asked.options:
             return model
         if not isinstance(model, str):
-            raise OptionError(f"--{next(iter(asked.options))} must be of one model; got a composition of several")
+            first = next(iter(asked.options)).replace("layout", "model-layout")
+            raise OptionError(f"--{first} must be of one model; got a composition of several")
         return adapted_model(model, asked)
 
     def _require_room(self, values: int, preparation: PerInputSigma | None) -> None:
