@@ -172,7 +172,7 @@ def _may_score(port: Port) -> bool:
 
 def _whole_numbers(port: Port) -> bool:
     """Scores of an integer network; one number for each input is a label."""
-    return port.kind.startswith(("tensor(int", "tensor(uint")) and len(port.shape) > 1
+    return port.kind.startswith(("tensor(int", "tensor(uint")) and len(port.shape) > 1 and _columns(port) != 1
 
 
 def _columns(port: Port) -> int | None:
