@@ -103,8 +103,7 @@ def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | N
     from smoothcert.classifiers.module import Module, arranged
 
     if isinstance(classifier, onnx.Onnx):
-        origin = classifier.metadata.get("smoothcert", "")  # of a quantised one
-        return Ready(classifier, "onnxruntime", origin)
+        return Ready(classifier, "onnxruntime", classifier.note)
     if threads is not None:
         torch.set_num_threads(threads)
     if not isinstance(classifier, Module):

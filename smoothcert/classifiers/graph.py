@@ -90,12 +90,14 @@ def read(
         names, content = _tapped(model, chosen[0], path)
         note = f"scores are taken from {foreign.shown(names[0])}, of which output {chosen[0]} is made"
     called = f"its {len(classes)} classes are called {foreign.shown(list(classes))}" if classes else ""
-    notes = [metadata.get("smoothcert", ""), note, called, _turned(entry)]
+    notes = [note, called, _turned(entry)]
     if rows is not None:
         freed = _freed(model, entry, names, rows, session if content is None else opened(content), opened)
         notes.append(_batch(rows, freed is not None))
         rows, content = (rows, content) if freed is None else (None, freed)
-    return Reading(entry, names, rows, content, classes, metadata, "; ".join(said for said in notes if said))
+    said = "; ".join(filter(None, notes))
+    whole = [metadata.get("smoothcert", ""), f"{path.name}: {said}" if said else ""]  # first, what it was made of
+    return Reading(entry, names, rows, content, classes, metadata, "; ".join(filter(None, whole)))
 
 
 def _frozen(entry: Port) -> int | None:

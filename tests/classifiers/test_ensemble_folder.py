@@ -131,7 +131,10 @@ def test_a_folder_that_contains_itself_ends(tmp_path):
         ({"vote": {}}, "must describe an ensemble: a vote must have a name; got none"),
         ({"vote": {"name": "no_vote"}}, "must describe an ensemble: ensemble must be one of"),
         ({"vote": {"name": "holdout"}}, "must describe an ensemble: ensembles/holdout.py holds no class"),
-        ({"kind": "choir"}, r"cannot be read \(kind must be one of ensemble, denoised, aces, route, adapted; got 'choir'\)"),
+        (
+            {"kind": "choir"},
+            r"cannot be read \(kind must be one of ensemble, denoised, aces, route, adapted; got 'choir'\)",
+        ),
         ({"colour": "red"}, "must describe a model of several networks; it cannot be read"),
         ({"vote": {"name": "weighted_vote", "weights": [0.5]}}, "weights of an ensemble must be 0 or more"),
         ({"cascade": {"name": "k_consensus", "k": 5}}, "k of k_consensus must be a whole number from 1 to the 1"),

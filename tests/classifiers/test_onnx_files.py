@@ -39,7 +39,7 @@ X = noisy(8, 1, 4, 4)
 def test_scores_are_found_among_other_outputs(tmp_path, outputs):
     network = load(write(tmp_path / "m.onnx", extra=(LABEL, HIDDEN), outputs=outputs))
     assert torch.allclose(network(X), X.flatten(1) @ WEIGHT, atol=1e-5)
-    said = "scores are taken from output 'scores' tensor(float) [batch, 3] (--output names another)"
+    said = "m.onnx: scores are taken from output 'scores' tensor(float) [batch, 3] (--output names another)"
     assert network.note == ("" if len(outputs) == 1 else said)
 
 
