@@ -95,14 +95,16 @@ class Drawing(NamedTuple):
         from smoothcert.classifiers.adapted import Adaptation
         from smoothcert.runs.start import adapted_model
 
-        asked = Adaptation(
-            self.output or "", cast("Any", self.model_layout or ""), binary=cast("Any", self.binary or "")
-        )
-        if not asked.options:
+        given = {"output": self.output, "model-layout": self.model_layout, "binary": self.binary}
+        first = next((name for name, value in given.items() if value is not None), None)
+        if first is None:
             return model
+        if empty := [name for name, value in given.items() if value == ""]:
+            raise OptionError(f"--{empty[0]} must say something; got nothing")
         if not isinstance(model, str):
-            first = next(iter(asked.options)).replace("layout", "model-layout")
             raise OptionError(f"--{first} must be of one model; got a composition of several")
+        output, layout, binary = (cast("Any", value or "") for value in given.values())
+        asked = Adaptation(output, layout, binary=binary)
         return adapted_model(model, asked)
 
     def _require_room(self, values: int, preparation: PerInputSigma | None) -> None:
