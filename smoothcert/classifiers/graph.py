@@ -21,6 +21,8 @@ from smoothcert.errors import ModelError
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+    from smoothcert.classifiers.adapted import Adaptation
+
 KINDS = {  # of inputs, and what they are in NumPy
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(uint8)": "uint8",
 }  # fmt: skip
@@ -66,11 +68,15 @@ class Reading:
 
 
 def read(
-    path: Path, session: Any, asked: str, load: Callable[[], ModelProto | None], opened: Callable[[bytes], Any]
+    path: Path,
+    session: Any,
+    adaptation: Adaptation,
+    load: Callable[[], ModelProto | None],
+    opened: Callable[[bytes], Any],
 ) -> Reading:
     """What is made of a file that ONNX Runtime has opened.
 
-    `asked` names an output, `load` gives the graph where it is small enough to be changed, `opened` opens another.
+    `load` gives the graph where it is small enough to be changed, `opened` opens another.
     """
     try:
         inputs, outputs = (
@@ -81,7 +87,7 @@ def read(
     except UnicodeDecodeError as error:
         raise ModelError(f"names in {path} must be UTF-8 text; got others ({error.reason})") from error
     entry = _entry(inputs, path)
-    chosen, note = _scores(outputs, asked, path)
+    chosen, note = _scores(outputs, adaptation.output, path)
     names, content, rows = tuple(port.name for port in chosen), None, _frozen(entry)
     mapped = chosen[0].kind.startswith(MAPS)
     model = load() if rows is not None or len(outputs) > 1 or mapped else None
@@ -90,7 +96,7 @@ def read(
         names, content = _tapped(model, chosen[0], path)
         note = f"scores are taken from {foreign.shown(names[0])}, of which output {chosen[0]} is made"
     called = f"its {len(classes)} classes are called {foreign.shown(list(classes))}" if classes else ""
-    notes = [note, called, _turned(entry)]
+    notes = [note, called, _turned(entry, adaptation)]
     if rows is not None:
         freed = _freed(model, entry, names, rows, session if content is None else opened(content), opened)
         notes.append(_batch(rows, freed is not None))
@@ -105,12 +111,13 @@ def _frozen(entry: Port) -> int | None:
     return rows if isinstance(rows, int) and rows > 0 else None
 
 
-def _turned(entry: Port) -> str:
+def _turned(entry: Port, adaptation: Adaptation) -> str:
     """What is done to inputs that are not as the graph takes them."""
     said = []
     if entry.kind == "tensor(uint8)":
-        said.append("it takes whole numbers from 0 to 255: noisy inputs are multiplied by 255, rounded and clipped")
-    if entry.channels_last:
+        times = "" if adaptation.width else "multiplied by 255, "
+        said.append(f"it takes whole numbers from 0 to 255: noisy inputs are {times}rounded and clipped")
+    if entry.channels_last and not adaptation.layout:
         said.append(f"it takes channels last, {entry}: images [channels, h, w] are turned")
     return "; ".join(said)
 

@@ -45,7 +45,7 @@ class Onnx:
         if found is None:
             session = _open(self.path, self.threads, self.content)
             opened = functools.partial(_open, self.path, self.threads)
-            found = read(self.path, session, self.adaptation.output, self._graph, opened)
+            found = read(self.path, session, self.adaptation, self._graph, opened)
         object.__setattr__(self, "reading", found)
         object.__setattr__(self, "_session", session if found.content is None else None)
         self._opened()
@@ -182,7 +182,7 @@ def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
     options = onnxruntime.SessionOptions()
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what goes wrong is said in our words, from what it raises
     if threads is not None:
         options.intra_op_num_threads = threads
     try:
