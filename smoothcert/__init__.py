@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from smoothcert.calls import certify, predict
     from smoothcert.classifiers import load
     from smoothcert.classifiers.composed import Denoised
     from smoothcert.classifiers.module import trusting
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from smoothcert.contracts import ABSTAIN, Certificate, Evidence
     from smoothcert.ensembles.spec import Ensemble
     from smoothcert.errors import SmoothcertError
+    from smoothcert.held import HeldRun, open_run
     from smoothcert.memory import Memory
     from smoothcert.noise.discrete import Discrete
     from smoothcert.noise.gaussian import Gaussian
@@ -42,12 +44,16 @@ _HOME = {
     "Evidence": "smoothcert.contracts",
     "Gaussian": "smoothcert.noise.gaussian",
     "GaussianGrid": "smoothcert.noise.gaussian_grid",
+    "HeldRun": "smoothcert.held",
     "Memory": "smoothcert.memory",
     "Route": "smoothcert.compositions",
     "Smoothed": "smoothcert.smoothed",
     "Splitting": "smoothcert.noise.splitting",
     "Uniform": "smoothcert.noise.uniform",
+    "certify": "smoothcert.calls",
     "load": "smoothcert.classifiers",
+    "open_run": "smoothcert.held",
+    "predict": "smoothcert.calls",
     "trusting": "smoothcert.classifiers.module",
 }
 
@@ -61,13 +67,17 @@ __all__ = [
     "Evidence",
     "Gaussian",
     "GaussianGrid",
+    "HeldRun",
     "Memory",
     "Route",
     "SmoothcertError",
     "Smoothed",
     "Splitting",
     "Uniform",
+    "certify",
     "load",
+    "open_run",
+    "predict",
     "trusting",
 ]  # fmt: skip
 

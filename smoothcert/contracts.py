@@ -236,6 +236,14 @@ class Certificate:
     def abstained(self) -> bool:
         return self.label == ABSTAIN
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the answer, and all that it stands under."""
+        ball = f"cannot change within {self.norm} radius <b>{self.radius:.4g}</b>"
+        said = "<b>abstains</b>" if self.abstained else f"label <b>{self.label}</b> {ball}"
+        sure = "exactly" if self.alpha == 0.0 else f"except with probability {self.alpha:g}"
+        how = f"guarantee: {self.guarantee}; {self.evidence.draws:,} draws"
+        return f"<p>{said}{'' if self.abstained else f', {sure}'}<br><small>{how}</small></p>"
+
 
 class Sampling(Protocol):
     """How many draws, and what they prove; its parameters are the fields of a frozen dataclass with this base."""

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from smoothcert.arguments import checked
 from smoothcert.arithmetic import ChosenNoise, choose, refuse_low_bits
 from smoothcert.arithmetic import check as check_arithmetic
 from smoothcert.classifiers import Ready, load, ready, wrap
@@ -30,6 +31,7 @@ from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
+from smoothcert.streams import check_seed
 
 Procedure: TypeAlias = Callable[[Source, int], Steps[Certificate]]
 Arithmetic: TypeAlias = Literal["exact", "float"] | None
@@ -57,6 +59,7 @@ class Smoothed:
 
     predict_draws = 1000
 
+    @checked
     def __init__(
         self,
         model: Any,
@@ -78,6 +81,7 @@ class Smoothed:
         self._state: tuple[str, ...] = ()
         self._warned: set[str] = set()
 
+    @checked
     def certify(
         self,
         x: Any,
@@ -101,11 +105,12 @@ class Smoothed:
         batch: rows of a forward pass.
         sampling: how to draw, in the place of radius, n and alpha.
         """
-        how = _sampling(radius, n, alpha, sampling)
+        how = sampling_for(radius, n, alpha, sampling)
         inputs, single = self._inputs(x)
         found = self.run(self._certifying(n0, how), inputs, seed, batch)
         return found[0] if single else found
 
+    @checked
     def certify_all(
         self,
         inputs: Iterable[Any],
@@ -119,8 +124,9 @@ class Smoothed:
         sampling: Sampling | None = None,
     ) -> list[Certificate]:
         """One certificate for each input; alpha is for each of them alone. Options are those of `certify`."""
-        return self.run(self._certifying(n0, _sampling(radius, n, alpha, sampling)), _several(inputs), seed, batch)
+        return self.run(self._certifying(n0, sampling_for(radius, n, alpha, sampling)), _several(inputs), seed, batch)
 
+    @checked
     def predict(
         self, x: Any, *, n: int | None = None, alpha: float = 0.001, seed: int = 0, batch: int | None = None
     ) -> Any:
@@ -132,6 +138,7 @@ class Smoothed:
         labels = self.predict_all(inputs, n=n, alpha=alpha, seed=seed, batch=batch)
         return labels[0] if single else labels
 
+    @checked
     def predict_all(
         self,
         inputs: Iterable[Any],
@@ -155,6 +162,7 @@ class Smoothed:
         self, procedure: Procedure, inputs: Sequence[Any], seed: int = 0, batch: int | None = None
     ) -> list[Certificate]:
         """What a procedure says of each input."""
+        check_seed(seed)
         tensors = [as_input(x, number) for number, x in enumerate(inputs)]
         keys = [input_key(x) for x in tensors]
         # An input given twice has the same noise, so the same certificate: it is drawn once.
@@ -236,7 +244,7 @@ def _fits(classifier: Classifier, x: Any) -> bool:
     return True
 
 
-def _sampling(
+def sampling_for(
     radius: float | Sequence[float] | None, n: int, alpha: float, sampling: Sampling | None = None
 ) -> Sampling:
     """The draws that a question takes unless told otherwise: as many as n, or as few as one or several radii need."""

@@ -94,7 +94,7 @@ def audit(
     spec = run.asked
     if not spec.revealed:
         raise RunError(f"run {run.name} must be complete, and its seed told, to be audited")
-    inputs = places.inputs(spec)
+    inputs = places.inputs(run)
     loaded, changed = certified_model(run, places)
     problems = [*changed, *changed_data(spec, inputs)]
     checks = [Check("files", 2, "hashes of model and data held against the record", tuple(problems))]

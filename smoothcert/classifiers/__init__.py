@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smoothcert import foreign, zoo
+from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
+from smoothcert.classifiers.objects import OBJECT
 from smoothcert.errors import THREADS, ModelError, require_count, unknown
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "onnxruntime", "torch", "torch:DEVICE")
 
 
+@checked
 def load(spec: str | Path, named_by: str = "") -> Classifier:
     """A checkpoint, ensemble or denoised folder, a weights file, `file.onnx`, `module:callable` or a zoo name.
 
@@ -39,6 +42,11 @@ def load(spec: str | Path, named_by: str = "") -> Classifier:
         from smoothcert.training.checkpoints import read_any
 
         return Module(read_any(path))
+    if text.startswith(OBJECT):
+        raise ModelError(
+            f"model {text.removeprefix(OBJECT)} was an object in Python, which only its owner has: give it again "
+            "(open_run(…).verify(model=…)), or look at the counts alone (--redraw 0)"
+        )
     if ":" in text:
         from smoothcert.classifiers.module import resolve
 

@@ -248,6 +248,11 @@ def compose(members: Sequence[Classifier], vote: Part, cascade: Part | None) -> 
     return inner if cascade is None else _part("ensembles", cascade, vote=inner)
 
 
+def called(model: Classifier, composite: Composite) -> Classifier:
+    """A model, called as the description of an adapted one says."""
+    return adapted(model, foreign.typed(Adaptation, dict(composite.options), "options"))
+
+
 def facts(specs: Sequence[str]) -> dict[str, Any]:
     """Shape, classes and range that members' own files say; ModelError where two of them differ."""
     found: dict[str, tuple[Any, str]] = {}
@@ -296,7 +301,7 @@ def _built(folder: Path, composite: Composite, members: Sequence[Classifier]) ->
         if composite.kind in ("aces", "route"):
             return _bundle(composite, members)
         if composite.kind == "adapted":
-            return adapted(members[0], foreign.typed(Adaptation, dict(composite.options), "options"))
+            return called(members[0], composite)
         if composite.kind == "denoised":
             *denoisers, classifier = members
             members = [DenoisedClassifier(denoiser, classifier) for denoiser in denoisers]

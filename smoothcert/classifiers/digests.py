@@ -63,6 +63,19 @@ def of_callable(spec: str) -> ModelDigest:
     return of_files([Path(file)] if file else [], covers, name + states)
 
 
+def of_object(target: Any) -> ModelDigest:
+    """A hash of a callable or class that the caller holds: the file of its source, and networks it holds or names."""
+    owner = getattr(target, "__self__", target)
+    kind = owner if hasattr(owner, "__qualname__") else type(owner)
+    states = "".join(state_digest(network) for network in _held(target) or _named(target))
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(kind))
+    except TypeError:  # built in, or made where there is no file
+        file = None
+    files = [Path(file)] if file and Path(file).is_file() else []
+    return of_files(files, "source", f"{kind.__module__}.{kind.__qualname__}{states}")
+
+
 def state_digest(network: nn.Module) -> str:
     """A hash of every parameter and buffer of a network: names, shapes, types and values."""
     import torch

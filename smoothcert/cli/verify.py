@@ -175,7 +175,7 @@ def certificate(
     o.check_place("--out", out)
     o.check_place("--html", html)
     found, signing = read(run), None if key is None else sign.read_private(key)
-    inputs = Places(data=data).inputs(found.asked)
+    inputs = Places(data=data).inputs(found)
     made = document(found, index, inputs, values=not without_input)
     remark(found.asked.uncovered)
     table: dict[str, Any] = json.loads(json.dumps(words.with_words(made), allow_nan=False))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from smoothcert import foreign
 from smoothcert.errors import DataError, OptionError, unknown
@@ -210,6 +210,13 @@ def load(
 ) -> Inputs:
     """The inputs of `Subset(spec, …)`, in one call."""
     return Subset(spec, split, skip, max, start, value_range, image_size).load()
+
+
+def given(data: Any, labels: Any = None, most: int | None = None) -> tuple[Array, Array]:
+    """Inputs that a Python program holds (arrays, a torch Dataset or DataLoader) as arrays x [N, ...] and y [N]."""
+    from smoothcert.data._given import as_arrays
+
+    return as_arrays(data, labels, most)
 
 
 @lru_cache(maxsize=16)

@@ -68,6 +68,11 @@ class Compared:
     level: float = LEVEL  # of intervals
     unfinished: tuple[str, ...] = ()  # which of the two is, in words
 
+    def __str__(self) -> str:
+        from smoothcert.report.render import plain_text
+
+        return plain_text(table(self))
+
     @property
     def one_of_several(self) -> bool:
         """Whether intervals and tests are corrected for other comparisons."""

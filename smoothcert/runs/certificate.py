@@ -151,7 +151,7 @@ def verify_document(
     A model that is not the certified one is not asked anything.
     """
     places = places or Places()
-    inputs = None if places.data is None else places.inputs(found.run.asked)
+    inputs = None if places.data is None else places.inputs(found.run)
     if found.x is None and inputs is not None:
         found = dataclasses.replace(found, left_out=_held(found, inputs))
     again = again and found.known is not None

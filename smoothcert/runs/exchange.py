@@ -10,7 +10,8 @@ What the radii claim stands in columns of its own, the same in all lines, which 
 *unstated*; nothing is guessed. An unfinished run has one more, `inputs`: how many it was asked for.
 Their logs round radii to nearest (erratum E7); what is written here is rounded down.
 
-CSV and Parquet are one flat table, a row an input, in full precision, with the same columns for the claim. A column is
+CSV, Parquet and frames are one flat table, a row an input, in full precision, with the names of the database's columns
+and the same ones for the claim. A column is
 there when the run knows it of any input; where it is not known of one, the cell is empty. Parquet also carries what was
 asked and how it was carried out, as JSON under the key `smoothcert`. In CSV, text that a spreadsheet would take for a
 formula has a ' before it; numbers stay as they are.
@@ -48,7 +49,7 @@ Cell = int | float | bool | str | None
 COLUMNS: dict[str, Callable[[Row], Cell]] = {
     "idx": lambda row: row.index,
     "label": lambda row: row.label,
-    "predict": lambda row: row.predicted,
+    "predicted": lambda row: row.predicted,
     "radius": lambda row: row.radius,
     "correct": lambda row: row.correct,
     "draws": lambda row: row.draws,
@@ -166,20 +167,26 @@ def no_formula(text: str) -> str:
 
 def write_parquet(run: Run, path: Path) -> None:
     """Apache Parquet, by pyarrow where it is installed."""
+    table = arrow_table(run)
+    from pyarrow import parquet
+
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    write_whole(path, sink.getvalue())
+
+
+def arrow_table(run: Run) -> Any:
+    """The same table in memory, by pyarrow where it is installed."""
     try:
         import pyarrow
-        from pyarrow import parquet
     except ImportError as error:
-        raise OptionError("--to parquet must find the package pyarrow; got none: pip install pyarrow") from error
+        raise OptionError("parquet must find the package pyarrow; got none: pip install pyarrow") from error
     claim = run.claim
     about = {
         "name": one_line(run.name), "kind": run.kind, "norm": claim.norm, "guarantee": claim.guarantee,
         "tested": claim.test_class, "alpha": claim.alpha, "inputs": run.inputs, **settings(run),
     }  # fmt: skip
-    table = pyarrow.table(columns(run)).replace_schema_metadata({"smoothcert": json.dumps(about, ensure_ascii=False)})
-    sink = io.BytesIO()
-    parquet.write_table(table, sink)
-    write_whole(path, sink.getvalue())
+    return pyarrow.table(columns(run)).replace_schema_metadata({"smoothcert": json.dumps(about, ensure_ascii=False)})
 
 
 def settings(run: Run) -> dict[str, Any]:

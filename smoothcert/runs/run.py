@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from smoothcert.contracts import ABSTAIN, Answer, Norm, TestClass
+from smoothcert.data import Subset
 from smoothcert.errors import RunError
 from smoothcert.spec import Means, Spec
 
+INPUTS = "inputs.npz"  # in a run's folder: inputs that were given as arrays
 UNCOUNTED = ("clean", "core")  # purposes of looks at an input without noise, which are no draws
 Unstated: TypeAlias = Literal["unstated"]  # what a foreign log does not say
 Guarantee: TypeAlias = Literal["smoothing", "memory", "deterministic", "none"]
@@ -174,6 +176,13 @@ class Run:
         if self.spec is None:
             raise RunError(f"{self.name} must be a run of smoothcert; got a log, which does not say what was asked")
         return self.spec
+
+    @property
+    def data(self) -> Subset:
+        """Where the inputs are: those that a run keeps itself moved with it."""
+        subset, own = self.asked.data, None if self.folder is None else self.folder / INPUTS
+        kept = own is not None and Path(subset.spec).name == INPUTS and own.is_file()
+        return replace(subset, spec=str(own)) if kept else subset
 
     @property
     def unfinished(self) -> bool:

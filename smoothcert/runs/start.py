@@ -20,8 +20,9 @@ import numpy as np
 
 from smoothcert import arithmetic, catalog, foreign
 from smoothcert.classifiers import composite, digest, ready, try_once
-from smoothcert.classifiers.adapted import Adaptation, adapted
+from smoothcert.classifiers.adapted import Adaptation
 from smoothcert.classifiers.composed import Bundle
+from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.contracts import Classifier, Noise, Procedure, batch_rows
 from smoothcert.data import Inputs, Subset
 from smoothcert.engine.batch_check import classes
@@ -55,6 +56,15 @@ class Networks:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class ModelObject:
+    """A model that the caller holds, and that no file stands for; to verify its run it has to be given again."""
+
+    classifier: Classifier
+    place: str
+    digest: ModelDigest
+
+
 def adapted_model(model: str, adaptation: Adaptation) -> Networks:
     """A model and how it is called, kept in the run's folder."""
     return Networks("adapted", (RoleNetwork("model", model, None),), adaptation.options)
@@ -64,7 +74,7 @@ def adapted_model(model: str, adaptation: Adaptation) -> Networks:
 class RunRequest:
     """What is asked of every input of a data set."""
 
-    model: str | Networks
+    model: str | Networks | ModelObject
     data: Subset
     noise: Noise
     procedure: Procedure
@@ -156,6 +166,8 @@ def make_spec(ask: RunRequest, inputs: Inputs, out: Path, whole: composite.Compo
     """What is asked, with the hashes of model and data and absolute places. The model must have been loaded."""
     if isinstance(ask.model, Networks):
         place, hashed = str((out / MODEL).resolve()), (whole or _described(ask.model, out)).digest
+    elif isinstance(ask.model, ModelObject):
+        place, hashed = ask.model.place, ask.model.digest
     else:
         place, hashed = _place(ask.model), digest(ask.model)
     data = ask.data if ask.data.spec in catalog.names("data") else replace(ask.data, spec=_place(ask.data.spec))
@@ -170,14 +182,19 @@ def _place(spec: str) -> str:
     return str(Path(spec).resolve()) if foreign.is_there(Path(spec)) else spec
 
 
-def _loaded(model: str | Networks, inputs: Inputs, out: Path) -> tuple[Classifier, composite.Composite | None]:
+def _loaded(
+    model: str | Networks | ModelObject, inputs: Inputs, out: Path
+) -> tuple[Classifier, composite.Composite | None]:
     """The model, or the networks of a composition, found to go together, and what the run's folder will say of them."""
     if isinstance(model, str):
         return load_unused(model, inputs), None
+    if isinstance(model, ModelObject):
+        return model.classifier, None
     roles, models, noises = zip(*model.members, strict=True)
     members = tuple(load_unused(one, inputs) for one in models)
     if model.kind == "adapted":
-        return adapted(members[0], foreign.typed(Adaptation, dict(model.options))), _described(model, out)
+        described = _described(model, out)
+        return composite.called(members[0], described), described
     _refuse_unlike(dict(zip(roles, members, strict=True)), inputs)
     return Bundle(roles, members, noises), _described(model, out)
 

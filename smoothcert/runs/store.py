@@ -26,7 +26,7 @@ from smoothcert.errors import OutputError, RunError, reason
 from smoothcert.files import writing
 from smoothcert.runs import chain, commit
 from smoothcert.runs.rows import COLUMNS, read_rows, row_values
-from smoothcert.runs.run import MemoryRef, Row, Run, claim_of
+from smoothcert.runs.run import INPUTS, MemoryRef, Row, Run, claim_of
 from smoothcert.spec import Recipe, Spec
 
 MODEL = "model"  # the folder of a run's composition, where it was made for that run
@@ -205,6 +205,21 @@ class RunStore:
         self._connection.executemany("INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
+def keep_at(folder: Path, place: Path) -> None:
+    """A copy of a run in a new folder, whole or not at all."""
+    import shutil
+
+    refuse_strangers(place)
+    if (place / "recipe.toml").exists():
+        raise RunError(f"{place} must be a new folder; it holds a run")
+    part = place.with_name(f".{place.name}.part")
+    with writing(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(folder, part, ignore=shutil.ignore_patterns("lock"))
+        part.rename(place)
+
+
 def read(folder: Path) -> Run:
     """A run as a value: what was asked, and its rows by index."""
     recipe = Recipe.read(folder / "recipe.toml")
@@ -312,7 +327,7 @@ def refuse_strangers(folder: Path) -> None:
         others = [
             p.name
             for p in folder.iterdir()
-            if p.name not in ("lock", MODEL, commit.FILE) and not p.name.startswith((".recipe", "certificates"))
+            if p.name not in ("lock", MODEL, INPUTS, commit.FILE) and not p.name.startswith((".recipe", "certificates"))
         ]
         if others:
             raise RunError(f"{folder} must be a run or a new folder; it holds other things, such as {others[0]}")

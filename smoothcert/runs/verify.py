@@ -55,8 +55,8 @@ class Places(NamedTuple):
     data: str | None = None
     memory: str | None = None
 
-    def inputs(self, spec: Spec) -> Inputs:
-        return replace(spec.data, spec=self.data or spec.data.spec).load()
+    def inputs(self, run: Run) -> Inputs:
+        return replace(run.data, spec=self.data or run.data.spec).load()
 
     def model_of(self, run: Run) -> str:
         """A composition is kept inside its run, and moves with it."""
@@ -76,7 +76,7 @@ def verify_run(
     A model that is not the certified one is not asked anything. Where nothing is drawn again, none is loaded.
     """
     places, spec = places or Places(), run.asked
-    inputs = places.inputs(spec)
+    inputs = places.inputs(run)
     loaded, changed = (None, list[str]()) if redraw == 0 else certified_model(run, places)
     changed += changed_data(spec, inputs)
     if loaded is None:
@@ -238,6 +238,8 @@ def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[s
     spec, place = run.asked, places.model_of(run)
     whose = "certificate" if run.folder is None else "run"
     named_by = "" if places.model is not None else f"{whose} {run.name}"
+    if (own := _adapted(run, places)) is not None:
+        return own, []
     other = [f"model {place} is not the one that was certified (its hash differs)"]
     if foreign.is_there(zoo.located(place)):
         try:
@@ -250,6 +252,17 @@ def certified_model(run: Run, places: Places) -> tuple[Classifier | None, list[s
             return None, [str(error)]  # it is there, but a part of it was replaced
     loaded = load(place, named_by)
     return (loaded, []) if digest(place).hex == spec.model_digest else (None, other)
+
+
+def _adapted(run: Run, places: Places) -> Classifier | None:
+    """A model that has moved, called as the run's own folder says; None where neither is what was certified."""
+    own = None if run.folder is None else run.folder / MODEL
+    if places.model is None or own is None or composite.kind_of(own) != "adapted":
+        return None
+    said = composite.read(own)
+    loaded = load(places.model)  # of a callable the hash needs it imported
+    same = said.digest.hex == run.asked.model_digest and digest(places.model).hex == said.members[0].digest
+    return composite.called(loaded, said) if same else None
 
 
 def changed_data(spec: Spec, inputs: Inputs) -> list[str]:

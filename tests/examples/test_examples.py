@@ -57,6 +57,12 @@ def test_known_radius(printed):
     assert numbers(r"disagree about (\d+)", text)[0] <= 2
 
 
+def test_lightning_training(printed):
+    text = printed("lightning_training.py")
+    (latest, others), (chosen,) = numbers(r"(\S+) of \d+ inputs certified", text), numbers(r"chosen by (\S+):", text)
+    assert "of 250 inputs" in text and chosen >= latest > 0.5 and abs(others - chosen) < 0.2
+
+
 def test_aces_tradeoff(printed):
     text = printed("aces_tradeoff.py")
     rows = re.findall(r"^ +(\d\.\d)  (\S+)  (\S+)$", text, re.MULTILINE)

@@ -1,0 +1,91 @@
+"""A model that only the caller holds: what it is called, what its hash covers, and the file that can stand for it.
+
+A run of a torch network keeps the network itself, as ONNX: anybody can verify it from the shell. Whatever cannot be
+exported is known by its hash, and has to be given again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smoothcert.classifiers import digests
+from smoothcert.classifiers.composed import HasMembers
+from smoothcert.classifiers.digests import ModelDigest
+from smoothcert.errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from smoothcert.contracts import Classifier
+
+OBJECT = "python object "  # before the name of a model that was an object, in the place of a path
+STATE = "smoothcert_state"  # in the metadata of an exported network: a hash of the network that it was made of
+
+
+def place_of(classifier: Classifier) -> str:
+    """What stands for an object where a model's place is told."""
+    inner = getattr(classifier, "network", None) or getattr(classifier, "function", None) or classifier
+    kind = inner if hasattr(inner, "__qualname__") else type(inner)
+    return f"{OBJECT}{kind.__module__}.{kind.__qualname__}"
+
+
+def digest_of(classifier: Classifier) -> ModelDigest:
+    """A hash of a classifier as it is now: weights and source of networks, or the source of a callable."""
+    from smoothcert.classifiers.module import Module
+    from smoothcert.classifiers.onnx import Onnx
+
+    if isinstance(classifier, Module):
+        return ModelDigest(state_of(classifier), "weights")
+    if isinstance(classifier, Onnx):
+        said = repr(sorted(classifier.adaptation.options.items()))
+        return ModelDigest(_hash(classifier.digest, said), "weights")
+    if isinstance(classifier, HasMembers):
+        inside = [digest_of(member) for member in classifier.members]
+        parts = [_hash(*(found.hex for found in inside)), type(classifier).__qualname__, _settings(classifier)]
+        whole = all(found.covers == "weights" for found in inside)
+        return ModelDigest(_hash(*parts), "weights" if whole else "source")
+    return digests.of_object(getattr(classifier, "function", classifier))
+
+
+def state_of(classifier: Any) -> str:
+    """A hash of a torch network: its layers, weights and buffers, and the source of its class."""
+    source = digests.of_object(type(classifier.network))
+    return _hash(classifier.state(), source.hex)
+
+
+def exported(classifier: Any, example: Tensor) -> bytes:
+    """A torch network as an ONNX file that says what it was made of; ModelError where it cannot be exported."""
+    import onnx
+
+    from smoothcert.classifiers.onnx import from_network
+
+    content = from_network(classifier.network, example).content
+    if content is None:
+        raise ModelError("not exportable to ONNX (nothing was written)")
+    network = onnx.load_model_from_string(content)
+    onnx.helper.set_model_props(network, {STATE: state_of(classifier)})
+    written: bytes = network.SerializeToString()
+    return written
+
+
+def stands_for(path: Path, classifier: Any) -> bool:
+    """Whether this file was made of this network as it is now."""
+    from smoothcert.classifiers.onnx import Onnx
+
+    return Onnx(path).metadata.get(STATE) == state_of(classifier)
+
+
+def _settings(classifier: Any) -> str:
+    """The fields of a classifier of several that are plain values."""
+    if not dataclasses.is_dataclass(classifier):
+        return ""
+    fields = {field.name: getattr(classifier, field.name) for field in dataclasses.fields(classifier)}
+    plain = (int, float, str, bool, tuple, type(None))
+    return repr({name: value for name, value in fields.items() if isinstance(value, plain) and name != "members"})
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
