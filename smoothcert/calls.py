@@ -11,22 +11,25 @@ import io
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from smoothcert import foreign
 from smoothcert.arguments import checked
+from smoothcert.classifiers.adapted import Adaptation, adapted
 from smoothcert.classifiers.composite import NETWORK
-from smoothcert.classifiers.objects import digest_of, exported, place_of, stands_for
+from smoothcert.classifiers.objects import digest_called, exported, place_of, stands_for
 from smoothcert.contracts import Classifier, Noise, Procedure, Sampling, TestClass
-from smoothcert.data import Inputs, Subset, given
+from smoothcert.data import Inputs, Scale, Subset, class_lines, fitted_scale, given, scale_of
 from smoothcert.errors import ModelError, OptionError, RunError
 from smoothcert.files import write_whole, writing
 from smoothcert.held import HeldRun, open_run
 from smoothcert.noise import as_noise
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
+from smoothcert.progress import remark, run_bar
+from smoothcert.runs import look
 from smoothcert.runs.remember import MemoryUse
 from smoothcert.runs.run import INPUTS
 from smoothcert.runs.start import ModelObject, Networks, Resources, RunRequest, adapted_model, settled, start
@@ -34,7 +37,12 @@ from smoothcert.runs.store import MODEL
 from smoothcert.smoothed import Arithmetic, as_classifier, sampling_for
 
 if TYPE_CHECKING:
+    from smoothcert.data import Array
     from smoothcert.preparation.per_input_sigma import PerInputSigma
+
+SUBSET = {"split", "skip", "start", "max", "image_size", "value_range", "layout", "classes"}
+OF_OBJECTS = {"max", "layout", "classes"}  # of these, what inputs given as objects can have
+SCALE, CALLED = ("scale", "scale_data"), ("output", "model_layout")
 
 
 @checked
@@ -60,7 +68,7 @@ def certify(
     batch: int | None = None,
     engine: str = "auto",
     threads: int | None = None,
-    **subset: Any,
+    **more: Any,
 ) -> HeldRun:
     """Certify every input: its label cannot change within the radius found, except with probability alpha.
 
@@ -79,12 +87,14 @@ def certify(
     preparation: a search for each input's own noise level, as `PerInputSigma()`. memory: a memory of regions to answer
         from and add to.
     batch, engine, threads: rows of a forward pass; auto, onnxruntime, torch or torch:DEVICE; threads of a pass.
-    subset: split, skip, start, max, image_size and value_range, as options of the command; of data given as objects
-        only max, the first so many.
+    more: split, skip, start, max, image_size, value_range, layout and classes (names of the model's classes by number,
+        or a file of them) as options of the command; of data given as objects only max, layout and classes. scale:
+        features on scales of their own, minmax or standard, fitted on scale_data (training inputs), a file.json, or
+        none; σ and radii are then in its units. output, model_layout: how a model in a file is called.
     """
     scheme = sampling_for(radius, n, alpha, sampling)
     question = Question(_noise(sigma, noise), Certify(n0, scheme, against), seed, arithmetic, preparation, memory)
-    return _carried_out(question, model, Given(data, labels, subset), out, progress, Resources(batch, engine, threads))
+    return _carried_out(question, model, Given(data, labels, more), out, progress, Resources(batch, engine, threads))
 
 
 @checked
@@ -104,22 +114,27 @@ def predict(
     batch: int | None = None,
     engine: str = "auto",
     threads: int | None = None,
-    **subset: Any,
+    **more: Any,
 ) -> HeldRun:
     """Predict every input with the smoothed classifier, which abstains where n draws cannot tell two classes apart.
 
     Arguments are those of `certify`; there are no radii.
     """
     question = Question(_noise(sigma, noise), Predict(n, alpha), seed, arithmetic)
-    return _carried_out(question, model, Given(data, labels, subset), out, progress, Resources(batch, engine, threads))
+    return _carried_out(question, model, Given(data, labels, more), out, progress, Resources(batch, engine, threads))
 
 
 class Given(NamedTuple):
-    """Data as they were given: an object with its labels, or a name, and the subset asked for."""
+    """Data as they were given: an object with its labels, or a name, and what else was said of it."""
 
     data: Any
     labels: Any
-    subset: dict[str, Any]
+    more: dict[str, Any]
+
+    @property
+    def named(self) -> bool:
+        """Whether it is the name of a data set, or a path."""
+        return isinstance(self.data, str | Path)
 
 
 @dataclass(frozen=True)
@@ -145,8 +160,6 @@ def _carried_out(
     question: Question, model: Any, data: Given, out: str | Path | None, progress: bool, resources: Resources
 ) -> HeldRun:
     """The run of this question, in a folder, which is a temporary one without `out`."""
-    from smoothcert.cli.console import remark, run_bar
-
     if out is not None and not str(out).strip(". "):
         raise OptionError(f"out must be a folder for the run; got '{out}'")
     if question.preparation is not None and not hasattr(question.preparation, "check"):
@@ -156,16 +169,18 @@ def _carried_out(
     folder = Path(temporary.name) / "run" if temporary else Path(out or "").expanduser()
     classifier = None if isinstance(model, str | Path) else as_classifier(model)
     with _unless_begun(folder):
-        inputs_from = _subset(data, folder)
-        inputs = inputs_from.load()
-        asked = str(model) if classifier is None else _kept(classifier, inputs, folder, resources.engine)
+        subset, say = _subset(data, folder, question), remark if progress else lambda line: None
+        inputs, called = subset.load(), _adaptation(subset, data.more)
+        if classifier is not None and question.procedure.labelled:
+            subset, inputs = look.by_name(subset, inputs, classifier, say)
+        asked: str | Networks | ModelObject = adapted_model(str(model), called) if called.options else str(model)
+        if classifier is not None:
+            asked = _kept(classifier, called, inputs, folder, resources)
         memory = None if question.memory is None else MemoryUse(Path(question.memory), "index")
-        ask = RunRequest(
-            asked, inputs_from, question.noise, question.procedure, question.seed, question.preparation, memory
-        )
+        ask = RunRequest(asked, subset, question.noise, question.procedure, question.seed, question.preparation, memory)
         ask, _ = settled(ask, inputs, folder, question.arithmetic)
         watch = run_bar(f"{question.procedure.kind} {inputs.name}") if progress else None
-        start(ask, inputs, folder, resources, watch, remark if progress else lambda line: None)
+        start(ask, inputs, folder, resources, watch, say)
     held = classifier if isinstance(asked, ModelObject) else None
     return HeldRun.of(open_run(folder), model=held, temporary=temporary)
 
@@ -182,19 +197,55 @@ def _unless_begun(folder: Path) -> Iterator[None]:
         raise
 
 
-def _subset(data: Given, folder: Path) -> Subset:
+def _subset(data: Given, folder: Path, question: Question) -> Subset:
     """The inputs as a run can name them: by name or path, or kept in its own folder."""
-    known = {"split", "skip", "start", "max", "image_size", "value_range"}
-    if extra := set(data.subset) - known:
+    if extra := set(data.more) - {*SUBSET, *SCALE, *CALLED}:
         raise OptionError(f"certify and predict must be given arguments that they have; got {min(extra)}")
-    if isinstance(data.data, str | Path):
-        if data.labels is not None:
-            raise OptionError("labels must come with an array of inputs; got them with the name of data")
-        return _typed_subset(str(data.data), data.subset)
-    if extra := set(data.subset) - {"max"}:
+    if data.named and data.labels is not None:
+        raise OptionError("labels must come with an array of inputs; got them with the name of data")
+    own = {name: value for name, value in data.more.items() if name in SUBSET}
+    if not data.named and (extra := set(own) - OF_OBJECTS):
         raise OptionError(f"{min(extra)} must be of named data; got it with an object: slice the arrays")
-    most = _typed_subset(INPUTS, data.subset).max
-    x, y = given(data.data, data.labels, None if most == -1 else most)
+    if isinstance(names := own.get("classes"), str | Path):
+        own["classes"] = class_lines(Path(names))
+    subset = _typed(str(data.data) if data.named else str(folder / INPUTS), own)
+    scale = _scale(data, subset)
+    if scale is not None:
+        look.refuse_on_scale(question.noise, question.memory is not None)
+    subset = replace(subset, scale=scale)
+    if not data.named:
+        most = None if subset.max == -1 else subset.max
+        x, y = given(data.data, data.labels, most, ranged=scale is None)
+        _keep_inputs(folder, x, y)
+        subset = replace(subset, max=-1)
+    return subset
+
+
+def _scale(data: Given, subset: Subset) -> Scale | None:
+    kind, training = (data.more.get(name) for name in SCALE)
+    if kind is None:
+        if training is not None:
+            raise OptionError("scale_data must come with a scale, as scale='standard'; got it without")
+        return None
+    if isinstance(kind, Scale):
+        return kind
+    if not isinstance(kind, str | Path):
+        raise OptionError(f"scale must be minmax, standard, none, a file.json or a Scale; got {type(kind).__name__}")
+    if training is None or isinstance(training, str | Path):
+        return scale_of(str(kind), None if training is None else str(training), subset).scale
+    return fitted_scale(str(kind), training)
+
+
+def _adaptation(subset: Subset, more: dict[str, Any]) -> Adaptation:
+    """How the model is called: in its own units, and as was asked."""
+    scale, (output, layout) = subset.scale or Scale("none"), (more.get(name) or "" for name in CALLED)
+    if not (isinstance(output, str) and isinstance(layout, str)):
+        raise OptionError("output and model_layout must be text; got something else")
+    return Adaptation(output, cast("Any", layout), scale.offset, scale.width)
+
+
+def _keep_inputs(folder: Path, x: Array, y: Array) -> None:
+    """Inputs in the folder of their run; refused where others are there."""
     import numpy as np
 
     path = folder / INPUTS
@@ -203,17 +254,16 @@ def _subset(data: Given, folder: Path) -> Subset:
             same = np.array_equal(stored["x"], x) and np.array_equal(stored["y"], y)
         if not same:
             raise RunError(f"{folder} is a run of other inputs; choose another out")
-    else:
-        _refuse_others(folder)
-        packed = io.BytesIO()
-        np.savez(packed, x=x, y=y)
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, packed.getvalue())
-    return Subset(str(path))
+        return
+    _refuse_others(folder)
+    packed = io.BytesIO()
+    np.savez(packed, x=x, y=y)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, packed.getvalue())
 
 
-def _typed_subset(spec: str, options: dict[str, Any]) -> Subset:
+def _typed(spec: str, options: dict[str, Any]) -> Subset:
     try:
         found: Subset = foreign.typed(Subset, {"spec": spec, **options})
     except (TypeError, ValueError) as error:
@@ -230,15 +280,16 @@ def _refuse_others(folder: Path) -> None:
         raise RunError(f"{folder} is a run of other inputs; choose another out")
 
 
-def _kept(classifier: Classifier, inputs: Inputs, folder: Path, engine: str) -> Networks | ModelObject:
+def _kept(
+    classifier: Classifier, called: Adaptation, inputs: Inputs, folder: Path, resources: Resources
+) -> Networks | ModelObject:
     """A torch network is kept in the run as ONNX; another object is known by its hash."""
     import torch
 
-    from smoothcert.classifiers.adapted import Adaptation
     from smoothcert.classifiers.module import Module
 
-    on_gpu = engine == "auto" and torch.cuda.is_available()
-    if isinstance(classifier, Module) and engine in ("auto", "onnxruntime") and not on_gpu:
+    on_gpu = resources.engine == "auto" and torch.cuda.is_available()
+    if isinstance(classifier, Module) and resources.engine in ("auto", "onnxruntime") and not on_gpu:
         path = folder / MODEL / NETWORK
         try:
             if path.exists() and not stands_for(path, classifier):
@@ -249,8 +300,9 @@ def _kept(classifier: Classifier, inputs: Inputs, folder: Path, engine: str) -> 
                     path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, content)
             if path.exists():
-                return adapted_model(str(path), Adaptation())
+                return adapted_model(str(path), called)
         except ModelError:
-            if engine == "onnxruntime":
+            if resources.engine == "onnxruntime":
                 raise
-    return ModelObject(classifier, place_of(classifier), digest_of(classifier))
+    whole = adapted(classifier, called)
+    return ModelObject(whole, place_of(classifier), digest_called(classifier, called), called.options)

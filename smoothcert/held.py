@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, ready
-from smoothcert.classifiers.objects import digest_of
+from smoothcert.classifiers.adapted import Adaptation, adapted
+from smoothcert.classifiers.objects import digest_called
 from smoothcert.contracts import Certificate, Classifier, Norm, Source
 from smoothcert.errors import OptionError, RunError
 from smoothcert.report.compare import Compared, compare
@@ -117,8 +118,11 @@ class HeldRun(Run):
         from smoothcert.smoothed import as_classifier
 
         classifier, inputs = as_classifier(held), Places(data=data).inputs(self)
-        if digest_of(classifier).hex != self.asked.model_digest:
+        scale = self.asked.data.scale
+        called = Adaptation() if scale is None else Adaptation(offset=scale.offset, width=scale.width)
+        if digest_called(classifier, called).hex != self.asked.model_digest:
             raise RunError(f"model must be the one that {self.name} certified; its hash differs")
+        classifier = adapted(classifier, called)
         fast = ready(classifier, inputs.tensor(0)).classifier
         found = verify(self, inputs, fast, redraw, seed, loaded=classifier)
         return replace(found, problems=[*changed_data(self.asked, inputs), *found.problems])

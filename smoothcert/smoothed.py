@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from smoothcert.errors import DataError, ModelError, OptionError, is_number, req
 from smoothcert.noise import as_noise
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
+from smoothcert.progress import Watcher, remark, run_bar, slowly
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
 from smoothcert.streams import check_seed
@@ -53,6 +55,7 @@ class Smoothed:
     engine: auto (ONNX Runtime where the model can be exported, else torch), onnxruntime, torch, or torch:DEVICE.
     arithmetic: exact adds Gaussian noise in whole steps of 1/255 and refuses other inputs; float never does that.
         None: exact in calls where all inputs are 8-bit, as the commands do.
+    progress: show a bar, in a terminal or a notebook, in calls that take longer than a moment.
 
     `notes` holds, after a call, what was not done in the fastest or exact way.
     """
@@ -68,6 +71,7 @@ class Smoothed:
         *,
         engine: str = "auto",
         arithmetic: Arithmetic = None,
+        progress: bool = True,
     ) -> None:
         self.noise = as_noise(noise)
         check_arithmetic(arithmetic, self.noise)
@@ -76,7 +80,7 @@ class Smoothed:
         self.classifier = as_classifier(model)
         self.num_classes = num_classes
         self.notes: tuple[str, ...] = ()
-        self._engine, self._arithmetic = engine, arithmetic
+        self._engine, self._arithmetic, self._progress = engine, arithmetic, progress
         self._ready: dict[tuple[int, ...], Ready] = {}
         self._state: tuple[str, ...] = ()
         self._warned: set[str] = set()
@@ -171,12 +175,18 @@ class Smoothed:
         prepared = {number: self._prepare(tensors[number]) for number in sorted(first.values())}
         chosen = choose(self.noise, self._arithmetic, enumerate(tensors), getattr(self.classifier, "noises", ()))
         self._probe([tensors[number] for number in prepared], chosen, seed)
-        engine = Local(batch, seed, workers=max((ready.workers for ready in prepared.values()), default=1))
+        workers = max((ready.workers for ready in prepared.values()), default=1)
         jobs = (
             Job(number, tensors[number], procedure(_source(ready.classifier, chosen), tensors[number].numel()))
             for number, ready in prepared.items()
         )
-        found = {outcome.index: outcome.result for outcome in engine.run(jobs)}
+        found = {}
+        with run_bar("draws") if self._progress else contextlib.nullcontext(Watcher()) as watcher:
+            watcher.started(len(prepared), 0, getattr(procedure, "cap", 1))
+            engine = Local(batch, seed, watcher.rows, workers)
+            for outcome in engine.run(jobs):
+                found[outcome.index] = outcome.result
+                watcher.finished(sum(answer.draws for answer in outcome.answers))
         notes = [*(ready.note for ready in prepared.values()), chosen.reason, *engine.notes]
         self.notes = tuple(note for note in dict.fromkeys(notes) if note)
         return [found[first[key]] for key in keys]
@@ -212,7 +222,9 @@ class Smoothed:
         """The model made ready for inputs of this shape, once."""
         shape = tuple(x.shape)
         if shape not in self._ready:
-            prepared = ready(self.classifier, x, self._engine)
+            say = remark if self._progress else lambda line: None
+            with slowly("making the network fast: exporting it to ONNX, measuring threads (once)", say):
+                prepared = ready(self.classifier, x, self._engine)
             self._refuse_classes(prepared.classifier, x)
             self._ready[shape] = prepared
             if "running on torch" in prepared.note and prepared.note not in self._warned:

@@ -17,7 +17,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 # Folders and files that take longest: `make test` runs them, `make check` does not.
 SLOW = (
     "architectures/", "classifiers/", "cli/test_aces.py", "cli/test_aces_certify.py", "cli/test_aces_digits.py",
-    "cli/test_audit.py", "cli/test_claims.py", "cli/test_denoise.py", "cli/test_ensemble.py", "cli/test_interrupt.py",
+    "cli/test_audit.py", "cli/test_claims.py", "cli/test_demo.py", "cli/test_denoise.py", "cli/test_ensemble.py",
+    "cli/test_interrupt.py",
     "cli/test_known_radius.py", "cli/test_linear_geometry.py", "cli/test_main.py", "cli/test_memory_command.py",
     "cli/test_noises_command.py", "cli/test_noises_everywhere.py", "cli/test_plan_command.py",
     "cli/test_route_command.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py", "docs/test_pages.py", "engine/",

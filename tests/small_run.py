@@ -13,7 +13,8 @@ from smoothcert.data import Inputs, Subset
 from smoothcert.data import load as load_data
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
-from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.progress import Watcher
+from smoothcert.runs.certify import carry_out
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.spec import Means, Recipe, Spec
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import linear
 import numpy as np
+import pandas
 import pytest
 import torch
 from PIL import Image
@@ -260,3 +261,59 @@ def test_what_does_not_go_together_is_refused(network, digits, tmp_path):
     with pytest.raises(RunError, match="must be a run or a new folder; it holds other things"):
         smoothcert.certify(network, (x, y), 0.25, out=tmp_path / "mine", **QUIET)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine", "notes.txt"]
+
+
+def wide(x):
+    """A linear classifier of features in their own units."""
+    return torch.stack([x[:, 0] / 1000 + x[:, 1], torch.full((len(x),), 1.5)], 1)
+
+
+class Wide(nn.Module):
+    def forward(self, x):
+        return wide(x)
+
+
+@pytest.mark.parametrize("model", [wide, Wide().eval()], ids=["function", "network"])
+@pytest.mark.parametrize("frame", [False, True])
+def test_features_on_scales_of_their_own(model, frame, tmp_path):
+    random = np.random.default_rng(0)
+    x = np.stack([random.uniform(0, 2000, 60), random.uniform(0, 1, 60)], 1)
+    y = (x[:, 0] / 1000 + x[:, 1] < 1.5).astype(np.int64)
+    training, test = (pandas.DataFrame(part, columns=["a", "b"]) if frame else part for part in (x[:40], x[40:]))
+    kept = {"scale": "standard", "scale_data": training}
+    run = smoothcert.certify(model, (test, y[40:]), 0.25, out=tmp_path / "run", **kept, progress=False, n=2000)
+    scale = run.asked.data.scale
+    assert np.allclose(scale.width, x[:40].std(0)) and scale.names == (("a", "b") if frame else ())
+    margin = abs(x[40:, 0] / 1000 + x[40:, 1] - 1.5) / np.hypot(scale.width[0] / 1000, scale.width[1])
+    assert all(row.radius <= true + 1e-6 for row, true in zip(run.rows, margin, strict=True))
+    assert sum(row.correct for row in run.rows) > 10 and run.verify(-1).problems == []
+    assert "in units of the scale" in run._repr_html_()
+    with pytest.raises(OptionError, match="noise with a scale must be gaussian or uniform; got discrete"):
+        smoothcert.certify(model, (test, y[40:]), noise=smoothcert.Discrete(keep=0.8), **kept, progress=False, n=200)
+    with pytest.raises(OptionError, match="scale standard must be fitted on training data"):
+        smoothcert.certify(model, (test, y[40:]), 0.25, scale="standard", progress=False, n=200)
+    with pytest.raises(DataError, match="got values from"):
+        smoothcert.certify(model, (test, y[40:]), 0.25, progress=False, n=200)
+
+
+def test_classes_by_name_and_channels_last(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 100, (6, 5, 5, 3)).astype(np.uint8)
+    pixels[:3, :, :, 0] += 100
+    pixels[3:, :, :, 2] += 100
+    for name, part in (("red", pixels[:3]), ("blue", pixels[3:])):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number, one in enumerate(part):
+            Image.fromarray(one).save(tmp_path / "photos" / name / f"{number}.png")
+    model = Channels().eval()
+    run = smoothcert.certify(model, tmp_path / "photos", 0.1, classes=["red", "green", "blue"], **QUIET)
+    assert all(row.correct for row in run.rows) and {row.label for row in run.rows} == {0, 2}
+    assert run.asked.data.class_names == ("red", "green", "blue")
+    with pytest.raises(DataError, match="2 folders and 3 classes"):
+        smoothcert.certify(model, tmp_path / "photos", 0.1, **QUIET)
+    last = smoothcert.certify(model, (pixels, [0, 0, 0, 2, 2, 2]), 0.1, layout="nhwc", **QUIET)
+    assert last.asked.shape == (3, 5, 5) and all(row.correct for row in last.rows)
+
+
+class Channels(nn.Module):
+    def forward(self, x):
+        return x.mean((2, 3))

@@ -156,7 +156,8 @@ def _ask(
         check_fresh(found, plan.n, plan.error, plan.seed, tick),
         check_attack(found, force, plan.error, tick),
     ]
-    return checks, accuracy_under_attack(chosen, source, plan.radii, force, tick) if chosen else []
+    box = spec.data.scale is None
+    return checks, accuracy_under_attack(chosen, source, plan.radii, force, tick, box) if chosen else []
 
 
 def _with_inputs(rows: Sequence[Row], inputs: Inputs) -> list[tuple[Row, Tensor]]:

@@ -10,7 +10,7 @@ These draws chose nothing. `chance.py` says what both tests are worth.
 **Accuracy under attack** is the other side of certified accuracy, which at r is at most what any attack within r
 leaves; accuracy under one attack is at least what the strongest one would leave: the truth lies between the two. The
 smoothed classifier is estimated by the majority of some draws, 128 in the field (Salman et al. 2019). Attacked points
-are inputs, so they stay in [0,1].
+are inputs, so they stay in [0,1] unless features have scales of their own.
 """
 
 from __future__ import annotations
@@ -183,13 +183,17 @@ def accuracy_under_attack(
     radii: Sequence[float],
     force: Force,
     advance: Callable[[], None],
+    box: bool = True,
 ) -> list[UnderAttack]:
-    """Attack every row, with its input, at every radius, smallest first; who has fallen stays down."""
+    """Attack every row, with its input, at every radius, smallest first; who has fallen stays down.
+
+    `box`: inputs lie in [0,1].
+    """
     left = {0.0: 0, **dict.fromkeys(sorted(radii), 0)}
     for row, x in rows:
         others = _nearest(x, [y for other, y in rows if other.label != row.label])
         for radius in left:
-            ball = Ball.of(source.noise, radius, box=True)
+            ball = Ball.of(source.noise, radius, box=box)
             if not _stands(Target(source_of(row, source), row.index, x, row.label, ball), others, force):
                 break
             left[radius] += 1

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smoothcert.classifiers import digests
+from smoothcert.classifiers.adapted import Adaptation
 from smoothcert.classifiers.composed import HasMembers
 from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.errors import ModelError
@@ -30,6 +32,12 @@ def place_of(classifier: Classifier) -> str:
     inner = getattr(classifier, "network", None) or getattr(classifier, "function", None) or classifier
     kind = inner if hasattr(inner, "__qualname__") else type(inner)
     return f"{OBJECT}{kind.__module__}.{kind.__qualname__}"
+
+
+def digest_called(classifier: Classifier, adaptation: Adaptation) -> ModelDigest:
+    """A hash of a classifier and of how it is called."""
+    found, options = digest_of(classifier), adaptation.options
+    return replace(found, hex=_hash(found.hex, repr(sorted(options.items())))) if options else found
 
 
 def digest_of(classifier: Classifier) -> ModelDigest:

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_json, remark, say, wrote
+from smoothcert.cli.console import Json, print_json, say, wrote
 from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.cli.report import LAYOUTS, parse_radii, print_table
 from smoothcert.errors import OptionError, unknown
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from smoothcert.runs.components import Components
@@ -135,6 +137,7 @@ def combine(
     from smoothcert.runs.components import as_run, components, single
     from smoothcert.runs.exchange import open_run, write_cohen
 
+    _hint_at_prefix(certify)
     found = components(certify, core, select, alpha)
     thetas = _thetas(theta, found)
     if theta_for is not None:
@@ -156,6 +159,21 @@ def combine(
     if plots is not None:
         known = wanted or aces.default_radii(found.at(found.thetas))
         wrote(*save_all(plots, found, known[len(known) // 2], singles))
+
+
+def _hint_at_prefix(certify: Path) -> None:
+    """Of published logs the common beginning of their names is meant; say so to who names one of them, or a folder."""
+    from smoothcert.errors import RunError
+    from smoothcert.foreign import is_folder, is_regular
+    from smoothcert.runs.component_logs import CERTIFICATION, CORE, ENTROPIES, SELECTION, is_prefix
+
+    if is_prefix(certify):
+        return
+    logs = [certify] if is_regular(certify) else sorted(certify.glob(f"*{CERTIFICATION}")) if is_folder(certify) else []
+    endings = f"({CERTIFICATION}|{CORE}|{ENTROPIES}|{SELECTION}.*)"
+    if logs and (named := re.fullmatch(rf"(.+?){endings}", logs[0].name)):
+        meant = logs[0].parent / named[1]
+        raise RunError(f"--certify must be a run, or how the names of its logs begin: {meant}; got {certify}")
 
 
 def _thetas(text: str | None, found: Components) -> list[float]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, bar, print_json, say
+from smoothcert.cli.console import Json, print_json, say
 from smoothcert.errors import OptionError
+from smoothcert.progress import bar
 
 if TYPE_CHECKING:
     from smoothcert.audit import AuditReport

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, print_json, remark, say, wrote
+from smoothcert.cli.console import Json, print_json, put, say, wrote
 from smoothcert.cli.report import LAYOUTS, LogNorm, open_named, parse_radii, print_table
 from smoothcert.errors import OptionError, RunError, unknown
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,8 +125,9 @@ def history(
         print_json([history.as_json(line) for line in lines])
         return
     layout = tables or "text"
+    tell = say if layout == "text" else put
     for number, line in enumerate(lines):
-        say(f"{chr(10) * (number > 0)}{render.remark(line.words, layout)}{chr(10) * (layout == 'md')}")
+        tell(f"{chr(10) * (number > 0)}{render.remark(line.words, layout)}{chr(10) * (layout == 'md')}")
         print_table(history.table(line), layout)
     for note in history.chosen(lines):
-        say(f"\n{render.remark(note, layout)}")
+        tell(f"\n{render.remark(note, layout)}")

@@ -1,62 +1,58 @@
-"""What a command shows: answers on stdout; remarks on stderr, and progress that is gone when it is over.
-
-Names come from anywhere, and a terminal obeys the control characters in them: all that is shown passes `spelled`.
-"""
+"""What a command answers, on stdout: lines and tables that fit the terminal, or JSON."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
-import re
+import os
+import shutil
 import sys
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from smoothcert.progress import in_one_line, remark, spelled
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from smoothcert.runs.certify import Watcher
 
-QUIET = 60.0  # seconds between lines where there is no terminal to draw a bar on
-WINDOW = 600.0  # seconds that a rate is taken over: a pause, or a slower part, is soon forgotten
-
-LONGEST = 600  # characters of a line about what is wrong; a name may have any number
-# Control characters but line breaks and tabs, marks that turn the direction of text, and bytes that are not UTF-8.
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+NARROWEST = 20  # columns; in fewer nothing can be read
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def spelled(text: str) -> str:
-    """The text with what a terminal would obey in JSON's spelling."""
-    return OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def columns() -> int | None:
+    """The width of the terminal, or what COLUMNS says; None where there is neither, as in a file or a pipe."""
+    told = os.environ.get("COLUMNS", "")
+    if sys.stdout.isatty() or (told.isdecimal() and int(told[:6]) > 0):
+        return max(NARROWEST, shutil.get_terminal_size().columns)
+    return None
 
 
-def in_one_line(text: str) -> str:
-    """The text as one line of bearable length."""
-    line = spelled(" ".join(text.split()))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 200]} … {line[-150:]}"
-
-
-def say(text: str, end: str = "\n") -> None:
-    """To stdout."""
+def put(text: str, end: str = "\n") -> None:
+    """To stdout as it stands: for programs, and what is laid out already."""
     typer.echo(spelled(text) + end, nl=False)
+
+
+def say(text: str) -> None:
+    """Words to stdout, broken between words where a terminal would break within them; a path stays whole."""
+    width = columns()
+    put(text if width is None else "\n".join(broken(line, width) for line in text.split("\n")))
+
+
+def broken(line: str, width: int) -> str:
+    """One line as several of that width; those after the first stand two further in."""
+    inner = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=inner, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
 
 
 def print_json(answer: Any) -> None:
     """To stdout; a number that JSON does not know is a bug and not a word."""
-    say(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def remark(line: str) -> None:
-    """A line beside the answer, on stderr; nothing where there is nothing to say."""
-    if line:
-        print(f"smoothcert: {in_one_line(line)}", file=sys.stderr)
+    put(json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def wrote(*paths: object) -> None:
@@ -82,150 +78,13 @@ def console(width: int) -> Console:
             for part in super().render(renderable, options):
                 yield part if part.control else Segment(spelled(part.text), part.style)
 
-    found = HarmlessConsole(highlight=False)
-    if not found.is_terminal:
-        found.width = width
-    return found
+    return HarmlessConsole(highlight=False, width=columns() or width)
 
 
-def print_grid(width: int, heads: Sequence[str], lines: Iterable[Sequence[str]], left: int = 0) -> None:
-    """A plain table, numbers to the right; so many columns, which may wrap, to the left."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def print_grid(width: int, heads: Sequence[str], lines: Iterable[Sequence[str]], words: Sequence[str] = ()) -> None:
+    """A plain table: the first column and those of words to the left, numbers to the right."""
+    from smoothcert.report import render, section
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(head, justify="left" if number < left else "right", no_wrap=number >= left, overflow="fold")
-    for line in lines:
-        table.add_row(*line)
-    console(width).print(table)
-
-
-@contextlib.contextmanager
-def bar(title: str, unit: str) -> Iterator[Callable[..., None]]:
-    """A bar; the value given updates it: update(done, total, text), where text defaults to number and rate.
-
-    In a log file it is a line a minute.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console, pace = Console(stderr=True), _Pace(unit)
-    if not console.is_terminal:
-        yield _lines(title, unit)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}% {task.fields[text]}"),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=None, text=unit)
-
-        def update(done: float, total: float, text: str = "") -> None:
-            if total != progress.tasks[0].total:
-                progress.reset(task)
-            progress.update(task, completed=done, total=total, text=text or pace.told(done, total))
-
-        yield update
-
-
-@contextlib.contextmanager
-def counting(title: str, unit: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar for a job of known length; the value given is told of each piece that is done."""
-    done = 0
-    with bar(title, unit) as update:
-
-        def advance(more: int) -> None:
-            nonlocal done
-            done += more
-            update(done, total)
-
-        yield advance
-
-
-class _Pace:
-    """How fast a job goes, over the last WINDOW seconds of what this process did.
-
-    Another total means another part, as of a run the memory's after the draws.
-    """
-
-    def __init__(self, unit: str) -> None:
-        self.unit, self.total = unit, math.nan
-        self.marks: deque[tuple[float, float]] = deque(maxlen=10)  # moments, and what was done by then
-
-    def rate(self, done: float, total: float) -> float:
-        now = time.monotonic()
-        if total != self.total:
-            self.total = total
-            self.marks.clear()
-        if not self.marks or now - self.marks[-1][0] >= WINDOW / 10:
-            self.marks.append((now, done))
-        then, before = self.marks[0]
-        return (done - before) / max(now - then, 1e-9)
-
-    def told(self, done: float, total: float) -> str:
-        rate = self.rate(done, total)
-        return f"{done:,.0f}/{total:,.0f} {self.unit}, {rate:{',.0f' if rate >= 10.0 else '.2g'}} {self.unit}/s"
-
-
-def _lines(title: str, unit: str) -> Callable[..., None]:
-    """The same as plain lines."""
-    pace, last = _Pace(unit), time.monotonic()
-
-    def update(done: float, total: float, text: str = "") -> None:
-        nonlocal last
-        now, rate = time.monotonic(), pace.rate(done, total)
-        if now - last >= QUIET and rate > 0.0:
-            last, told = now, text or pace.told(done, total)
-            left = (total - done) / rate
-            print(f"{title}: {done / total:.0%} {told}, {left:.0f} s left", file=sys.stderr, flush=True)
-
-    return update
-
-
-@contextlib.contextmanager
-def run_bar(title: str) -> Iterator[Watcher]:
-    """A bar for a run: a finished input counts for the most draws it could have taken, so the bar never goes back."""
-    from smoothcert.runs.certify import Watcher
-
-    with bar(title, "inputs") as update:
-        state = _RunState(update)
-        yield Watcher(state.started, state.rows, state.one_more, state.choosing, state.remembering)
-
-
-class _RunState:
-    """How far a run is."""
-
-    def __init__(self, update: Callable[..., None]) -> None:
-        self.update = update
-        self.start = time.monotonic()
-        self.inputs = self.before = self.finished = self.cap = 0
-        self.drawn = self.settled = 0  # draws in all; draws of inputs that are finished
-
-    def started(self, inputs: int, done: int, cap: int) -> None:
-        self.inputs, self.before, self.finished, self.cap = inputs, done, done, cap
-        self.show()
-
-    def rows(self, number: int, doing: str = "") -> None:
-        self.drawn += number
-        self.show(doing)
-
-    def choosing(self, copies: int) -> None:
-        self.rows(copies, ", choosing noise levels")
-
-    def remembering(self, done: int, inputs: int) -> None:
-        self.update(done, inputs, f"memory: {done}/{inputs} inputs")
-
-    def one_more(self, draws: int) -> None:
-        self.finished += 1
-        self.settled += draws
-        self.show()
-
-    def show(self, doing: str = "") -> None:
-        under_way = min(self.drawn - self.settled, self.cap * (self.inputs - self.finished))
-        done = (self.finished - self.before) * self.cap + max(0, under_way)
-        rate = self.drawn / max(time.monotonic() - self.start, 1e-9)
-        text = f"{self.finished}/{self.inputs} inputs, {rate:,.0f} draws/s{doing}"
-        self.update(done, max(1, (self.inputs - self.before) * self.cap), text)
+    found = section.table_of(heads[0], heads[1:], [(line[0], line[1:]) for line in lines], words=words)
+    page = console(width)
+    page.print(render.text(found, page.width))

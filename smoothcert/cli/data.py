@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from smoothcert import catalog
-from smoothcert.cli.console import Json, console, print_json, say
+from smoothcert.cli import options as o
+from smoothcert.cli.console import Json, print_grid, print_json, say
+from smoothcert.errors import unknown
+from smoothcert.progress import fitted_progress
 
 app = typer.Typer(help="Data sets: fetch them, and see which there are.")
 
@@ -29,21 +33,43 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert d
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """Show the data sets by name, with their sizes, shapes, and where they are cached."""
-    from rich.table import Column, Table
-
     parts = {name: catalog.build("data", name) for name in catalog.names("data")}
     if as_json:
         print_json([_facts(name, part) for name, part in parts.items()])
         return
-    table = Table("name", "train", "test", "shape", "classes", Column("cached", overflow="fold"))
+    lines = []
     for name, part in parts.items():
         where = (
             "embedded" if part.embedded else str(part.folder()) if part.cached() else f"no: smoothcert data get {name}"
         )
         shape = "×".join(map(str, part.shape))
-        table.add_row(name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where)
-    console(120).print(table)
+        lines.append((name, str(part.sizes["train"]), str(part.sizes["test"]), shape, str(part.classes), where))
+    print_grid(120, ("name", "train", "test", "shape", "classes", "cached"), lines, words=("cached",))
     say("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
+
+
+@app.command("scale")
+def scale(
+    training: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data: an .npz file with inputs x.")],
+    out: Annotated[Path, typer.Option(help="The .json file to write, for --scale.")],
+    kind: Annotated[str, typer.Option(help="minmax or standard.")] = "standard",
+    layout: o.Layout = None,
+) -> None:
+    """Fit a scale to every feature of training data: a file that `certify --scale` takes.
+
+    smoothcert data scale train.npz --kind standard --out scale.json
+    """
+    import json
+
+    from smoothcert.data import FITTED, Subset, scale_of
+    from smoothcert.files import write_whole
+
+    if kind not in FITTED:
+        raise unknown("--kind", kind, FITTED)
+    o.check_file(out, ".json")
+    found = scale_of(kind, str(training), o.as_given(Subset(""), layout, None))
+    write_whole(out, json.dumps(found.scale.table(), indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+    say(f"{out}: {kind} scale of {len(found.scale.width)} features" + o.constant_words(found))
 
 
 def _facts(name: str, part: Any) -> dict[str, Any]:
@@ -60,11 +86,9 @@ class _Bar:
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("", total=None)
+        self._progress = fitted_progress(Console(stderr=True))
+        self._task = self._progress.add_task("", total=None, text="")
 
     def __enter__(self) -> _Bar:
         import threading
@@ -77,7 +101,8 @@ class _Bar:
 
     def report(self, what: str, done: int, total: int | None) -> None:
         short = what if len(what) <= 50 else f"…{what[-49:]}"
-        self._progress.update(self._task, description=short, completed=done, total=total)
+        told = f"{done / 1e6:.1f}" + (f"/{total / 1e6:.1f}" if total else "") + " MB"
+        self._progress.update(self._task, description=short, completed=done, total=total, text=told)
 
     def __exit__(self, *error: object) -> None:
         self._timer.cancel()

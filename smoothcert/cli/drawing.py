@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_type_hin
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import remark, run_bar, say
+from smoothcert.cli.console import columns, put, say
 from smoothcert.errors import OptionError, require_room
+from smoothcert.progress import remark, run_bar
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Procedure
+    from smoothcert.data import Subset
     from smoothcert.engine.ray import Cluster
     from smoothcert.preparation.per_input_sigma import PerInputSigma
     from smoothcert.runs.remember import MemoryUse
@@ -40,6 +42,10 @@ class Drawing(NamedTuple):
     ] = None
     range: o.Range = None
     image_size: o.ImageSize = None
+    layout: o.Layout = None
+    classes: o.Classes = None
+    scale: o.ScaleKind = None
+    scale_data: o.ScaleData = None
     output: o.Output = None
     model_layout: o.ModelLayout = None
     binary: o.Binary = None
@@ -80,31 +86,40 @@ class Drawing(NamedTuple):
             check_draws(self.batch, "batch", "the engine")
         command = shlex.join(["smoothcert", *sys.argv[1:]])
         resources = Resources(self.batch, self.engine, self.threads, self.cluster(), command)
-        data = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
+        data = self._subset(noise, memory is not None)
+        called = self._called(model, data)
         inputs = data.load()
+        remark(_about_values(data, inputs.shape))
         self._require_room(math.prod(inputs.shape), preparation)
-        ask = RunRequest(self._called(model), data, noise, procedure, seed, preparation, memory)
+        ask = RunRequest(called, data, noise, procedure, seed, preparation, memory)
         ask, reason = settled(ask, inputs, self.out, arithmetic)
         remark(reason)
         remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))
         if not start(ask, inputs, self.out, resources, run_bar(f"{title} {inputs.name}"), remark):
             remark(f"{self.out} was complete: nothing was drawn")
 
-    def _called(self, model: str | Networks) -> str | Networks:
-        """The model, called as these options say; a composition's networks are called as they are."""
+    def _subset(self, noise: Noise, memory: bool) -> Subset:
+        found = o.subset(self.data, self.split, self.skip, self.max, self.range, self.image_size, self.start)
+        return o.on_scale(o.as_given(found, self.layout, self.classes), self.scale, self.scale_data, noise, memory)
+
+    def _called(self, model: str | Networks, data: Subset) -> str | Networks:
+        """The model, called as these options say, in its own units; a composition's networks are called as they are."""
         from smoothcert.classifiers.adapted import Adaptation
+        from smoothcert.data import Scale
         from smoothcert.runs.start import adapted_model
 
         given = {"output": self.output, "model-layout": self.model_layout, "binary": self.binary}
-        first = next((name for name, value in given.items() if value is not None), None)
-        if first is None:
-            return model
         if empty := [name for name, value in given.items() if value == ""]:
             raise OptionError(f"--{empty[0]} must say something; got nothing")
-        if not isinstance(model, str):
-            raise OptionError(f"--{first} must be of one model; got a composition of several")
+        scale = data.scale or Scale("none")
         output, layout, binary = (cast("Any", value or "") for value in given.values())
-        asked = Adaptation(output, layout, binary=binary)
+        asked = Adaptation(output, layout, scale.offset, scale.width, binary)
+        if not asked.options:
+            return model
+        if not isinstance(model, str):
+            options = {"layout": "model-layout", "offset": "scale"}
+            name = next(iter(asked.options))
+            raise OptionError(f"--{options.get(name, name)} must be of one model; got a composition of several")
         return adapted_model(model, asked)
 
     def _require_room(self, values: int, preparation: PerInputSigma | None) -> None:
@@ -124,13 +139,35 @@ class Drawing(NamedTuple):
         from smoothcert.runs.store import read
 
         run = read(self.out)
-        say(plain_text(table([figures(run)])))
+        put(plain_text(table([figures(run)]), columns() or 100))
         calls = run.means.member_calls if run.means else None
         if calls and calls.early:
             share = f"{calls.asked / calls.rows:.2f} of {calls.members}"
             say(f"members asked a draw: {share}; {calls.early / calls.rows:.1%} of draws did not need all")
-        out = self.out
-        say(f"kept in {out}; next: smoothcert verify {out}, smoothcert report {out} --html report.html")
+        out, place = self.out, shlex.quote(str(self.out))
+        say(f"kept in {out}; next:")
+        for command in (f"verify {place}", f"report {place} --html report.html"):
+            put(f"  smoothcert {command}")  # in one line each, to be copied
+
+
+def _about_values(data: Subset, shape: tuple[int, ...]) -> str:
+    """What is done to values, or seems to be needed, in a line; nothing where they are taken as they are."""
+    said = []
+    if data.value_range is not None:
+        low, high = data.value_range
+        less = f"(x − {low:g})" if low >= 0 else f"(x + {-low:g})"
+        said.append(
+            f"the model receives {less}/{high - low:g}, in [0,1]; σ and radii are on that scale (--scale keeps the "
+            "model's own units)"
+        )
+    if data.scale is not None:
+        said.append(f"σ and radii are {data.scale.words}; the model receives its own units")
+    if data.layout is None and len(shape) == 3 and min(shape[:2]) > 4 >= shape[2] != 2:
+        said.append(
+            f"inputs of shape {list(shape)} seem to have channels last: --layout nhwc puts them first, --layout nchw "
+            "says that they are"
+        )
+    return "; ".join(said)
 
 
 def draws(command: Callable[..., None]) -> Callable[..., None]:

@@ -12,8 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, console, counting, print_json, remark, say
+from smoothcert.cli.console import Json, columns, print_json, put, say
 from smoothcert.errors import ModelError, OptionError
+from smoothcert.progress import counting, remark
 
 if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
@@ -200,6 +201,7 @@ def forecast(
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.variance import member_alone, sample, work
     from smoothcert.report.forecast_plots import save_forecast
+    from smoothcert.report.forecast_text import forecast_text
 
     numbers = tuple(sorted(set(o.numbers(sizes, int, "--sizes must be whole numbers with commas between"))))
     asked = Forecast(numbers, n, alpha, o.parse_radii(None, radii) or None, clean, fit, seed)
@@ -217,7 +219,7 @@ def forecast(
     if as_json:
         print_json(found.as_json())
     else:
-        console(120).print(found.text())
+        put(forecast_text(found, columns() or 120), end="")
 
 
 def denoise(

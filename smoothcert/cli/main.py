@@ -27,9 +27,10 @@ from typing import Annotated, Any
 import typer
 
 from smoothcert import __version__
-from smoothcert.cli.console import in_one_line
+from smoothcert.cli.console import say
 from smoothcert.errors import OptionError, SmoothcertError
 from smoothcert.foreign import special
+from smoothcert.progress import in_one_line
 
 # In the order a newcomer meets them. A command is a file of this folder, or a function beside another command; the
 # function of a file is `command`, and its group, where it has several, is `app`.
@@ -82,7 +83,7 @@ def _top(
     if quiet:  # remarks go nowhere until the command ends; an error is said after that
         context.with_resource(contextlib.redirect_stderr(io.StringIO()))
     if context.invoked_subcommand is None and not version:
-        typer.echo(STORY)
+        say(STORY)
     if version:
         typer.echo(f"smoothcert {__version__}")
         raise typer.Exit()

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
 from smoothcert import catalog
-from smoothcert.data import Subset
+from smoothcert.data import Subset, class_lines, scale_of
 from smoothcert.errors import THREADS, OptionError, require_count, require_room, unknown
 from smoothcert.files import require_writable
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Sampling
+    from smoothcert.data import FittedScale
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 
@@ -26,7 +29,7 @@ def _some_threads(threads: int | None) -> int | None:
 
 
 # The model, the data and the noise.
-Model = Annotated[str, typer.Argument(help="Model folder, file.onnx, zoo name, or package.module:callable.")]
+Model = Annotated[str, typer.Argument(help="Folder, .onnx, .safetensors, .pth.tar, zoo name or module:callable.")]
 Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
 Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
 Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
@@ -34,6 +37,12 @@ Start = Annotated[int, typer.Option(help="Begin at this index.")]
 Split = Annotated[str, typer.Option(help="Which split of the data.")]
 Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
 ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
+Layout = Annotated[str | None, typer.Option(help="nhwc: images of an .npz file have channels last.")]
+Classes = Annotated[Path | None, typer.Option(help="The model's classes: one name a line, or JSON.")]
+ScaleKind = Annotated[
+    str | None, typer.Option("--scale", help="Per feature: minmax, standard, file.json; none: as it is.")
+]
+ScaleData = Annotated[str | None, typer.Option(help="Training data (.npz) that --scale is fitted on.")]
 Shape = Annotated[str, typer.Option(help="Shape of one input, channels first, as in 3,32,32.")]
 Output = Annotated[str | None, typer.Option(help="Output of an ONNX file that holds the scores.")]
 Binary = Annotated[str | None, typer.Option(help="A model's one score is a logit, or a probability.")]
@@ -65,7 +74,9 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.
 ModelNow = Annotated[str | None, typer.Option("--model", help="Where the model is now, if it has moved.")]
 DataNow = Annotated[str | None, typer.Option("--data", help="Where the data is now, if it has moved.")]
 MemoryNow = Annotated[str | None, typer.Option("--memory", help="Where the memory is now, if it has moved.")]
-ReportRadii = Annotated[str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: every 0.25.")]
+ReportRadii = Annotated[
+    str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: few, to the largest.")
+]
 Tables = Annotated[str | None, typer.Option("--tables", help="Layout of the tables: text, md or latex.")]
 Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for `smoothcert train --labels`.")]
 OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]
@@ -175,6 +186,33 @@ def subset(
 ) -> Subset:
     """The data options of a command as one value; the text of --range is read here."""
     return Subset(data, split, skip, max, start, parse_range(range), image_size)
+
+
+def as_given(subset: Subset, layout: str | None, classes: Path | None) -> Subset:
+    """The subset, read as these options say."""
+    named = None if classes is None else class_lines(classes)
+    return replace(subset, layout=cast("Any", layout), classes=named)  # which refuses any other word
+
+
+def on_scale(subset: Subset, scale: str | None, training: str | None, noise: Noise, memory: bool) -> Subset:
+    """The subset, measured on a scale; what goes without saying otherwise is said."""
+    from smoothcert.runs.look import refuse_on_scale
+
+    if scale is None:
+        if training is not None:
+            raise OptionError("--scale-data belongs to --scale; got it without")
+        return subset
+    refuse_on_scale(noise, memory)
+    found = scale_of(scale, training, subset)
+    if found.constant:
+        remark(f"{subset.name}: {len(found.scale.width)} features{constant_words(found)}")
+    return replace(subset, scale=found.scale)
+
+
+def constant_words(found: FittedScale) -> str:
+    """Which features have no scale of their own; nothing where all have one."""
+    some = ", ".join(found.constant[:3]) + (", …" if len(found.constant) > 3 else "")
+    return f"; constant in the training data, so that one unit is their own: {some}" if some else ""
 
 
 def sampling_of(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, console, print_json
+from smoothcert.cli.console import Json, columns, print_json, put
 from smoothcert.cli.report import LogNorm, open_named
 from smoothcert.errors import OptionError
 
@@ -60,7 +60,7 @@ def command(
     if as_json:
         print_json(plan.as_json(result))
     else:
-        console(120).print(plan.text(result))
+        put(plan.text(result, columns() or 120), end="")
 
 
 def _check(like_n: int, like_alpha: float | None, rate: float | None, inputs: int | None) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, console, print_json, remark, say, wrote
+from smoothcert.cli.console import Json, console, print_json, put, wrote
 from smoothcert.errors import OptionError, unknown
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,9 @@ LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not stat
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or Cohen-style logs.")],
     as_json: Json = False,
-    radii: Annotated[str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: every 0.25.")] = None,
+    radii: Annotated[
+        str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: as far as the runs reach.")
+    ] = None,
     tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
     transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
     paper: Annotated[
@@ -87,7 +90,7 @@ def print_table(table: Table, layout: str, transpose: bool = False) -> None:
         page = console(100)
         page.print(render.text(shown, page.width))
     else:
-        say({"md": render.markdown, "latex": render.latex}[layout](shown), end="")
+        put({"md": render.markdown, "latex": render.latex}[layout](shown), end="")
 
 
 def _families(runs: Sequence[Run], paths: Sequence[Path], ensemble: str | None, members: str | None) -> Found:

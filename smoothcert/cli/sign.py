@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from smoothcert.cli.console import remark, wrote
+from smoothcert.cli.console import wrote
 from smoothcert.errors import OptionError
+from smoothcert.progress import remark
 
 
 def command(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothcert import catalog
+from smoothcert import catalog, progress
 from smoothcert.cli import console
 from smoothcert.cli import options as o
 from smoothcert.errors import OptionError
@@ -153,7 +153,7 @@ def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
     class TrainingBar(Watch):
         def started(self, done: int, epochs: int, steps: int) -> None:
             # The bar opens here and not before, so that bad settings leave one line and nothing else.
-            self.update = stack.enter_context(console.bar("training", "epochs"))
+            self.update = stack.enter_context(progress.bar("training", "epochs"))
             self.done, self.epochs, self.steps, self.found = done * steps, epochs, steps, ""
             self.log: Any = None
 

@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, bar, print_json, problems, remark, say, wrote
+from smoothcert.cli.console import Json, print_json, problems, put, say, wrote
 from smoothcert.errors import OptionError
+from smoothcert.progress import bar, remark
 
 if TYPE_CHECKING:
     from smoothcert.runs.sign import TrustedKey
@@ -32,6 +33,7 @@ def command(
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
+    threads: o.Threads = None,
     as_json: Json = False,
 ) -> None:
     """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
@@ -49,11 +51,11 @@ def command(
     number, keys = _redraws(redraw), [read_trusted(path) for path in trust or []]
     if seed is not None:
         check_seed(seed)
-    places = Places(model, data, memory)
+    check = RunCheck(Places(model, data, memory), keys, threads, as_json)
     if run.is_dir() or not run.exists():
-        findings = _verify_run(run, number, seed, places, keys, as_json)
+        findings = check.of_run(run, number, seed)
     else:
-        findings = _verify_certificate(run, places, number != 0, keys, as_json)
+        findings = check.of_certificate(run, number != 0)
     if findings.problems:
         raise typer.Exit(1)
 
@@ -71,35 +73,69 @@ def _redraws(text: str | None) -> int | None:
     return int(text)
 
 
-def _verify_run(
-    folder: Path, redraw: int | None, seed: int | None, places: Places, keys: Sequence[TrustedKey], as_json: bool
-) -> Findings:
-    from smoothcert.runs.sign import signature_of, statement_of_run
-    from smoothcert.runs.store import read
-    from smoothcert.runs.verify import verify_run
+class RunCheck(NamedTuple):
+    """By which means something is verified, and how it is told."""
 
-    run = read(folder)
-    spec = run.asked
-    with bar(f"verify {folder.name}", "draws") as update:
-        found = verify_run(run, places, redraw, seed, update)
-    _add_signature(found, signature_of(run), lambda: statement_of_run(run), keys)
-    if as_json:
-        print_json({"run": str(folder), "inputs": spec.inputs, **asdict(found)})
+    places: Places
+    keys: Sequence[TrustedKey]
+    threads: int | None
+    as_json: bool
+
+    def of_run(self, folder: Path, redraw: int | None, seed: int | None) -> Findings:
+        """A whole run."""
+        from smoothcert.runs.sign import signature_of, statement_of_run
+        from smoothcert.runs.store import read
+        from smoothcert.runs.verify import verify_run
+
+        run = read(folder)
+        spec = run.asked
+        with bar(f"verify {folder.name}", "draws") as update:
+            found = verify_run(run, self.places, redraw, seed, update, self.threads)
+        _add_signature(found, signature_of(run), lambda: statement_of_run(run), self.keys)
+        if self.as_json:
+            print_json({"run": str(folder), "inputs": spec.inputs, **asdict(found)})
+            return found
+        remark(spec.uncovered)
+        problems(found.problems, "NOT AS RECORDED")
+        again = f"{found.votes} draws, {found.explained} votes moved within rounding"
+        if found.redrawn and found.attempts > 1:
+            again += f"; from {found.redrawn_attempts} of {found.attempts} attempts"
+        say(
+            f"{found.rows} of {spec.inputs} inputs recomputed from their counts; {found.redrawn} drawn again ({again})"
+            + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")
+            + ("all as recorded" if not found.problems else f"{len(found.problems)} problems")
+        )
+        if spec.commitment is not None and spec.revealed:
+            say(f"the seed was drawn in secret and committed to: attempt {spec.commitment.attempt} at this question")
+        _say_origin(found)
         return found
-    remark(spec.uncovered)
-    problems(found.problems, "NOT AS RECORDED")
-    again = f"{found.votes} draws, {found.explained} votes moved within rounding"
-    if found.redrawn and found.attempts > 1:
-        again += f"; from {found.redrawn_attempts} of {found.attempts} attempts"
-    say(
-        f"{found.rows} of {spec.inputs} inputs recomputed from their counts; {found.redrawn} drawn again ({again})"
-        + (f"; {found.settled} answers of the memory replayed: " if found.settled else ": ")
-        + ("all as recorded" if not found.problems else f"{len(found.problems)} problems")
-    )
-    if spec.commitment is not None and spec.revealed:
-        say(f"the seed was drawn in secret and committed to: attempt {spec.commitment.attempt} at this question")
-    _say_origin(found)
-    return found
+
+    def of_certificate(self, path: Path, again: bool) -> Findings:
+        """One certificate."""
+        from smoothcert.report.certificate import with_words
+        from smoothcert.report.tables import class_name
+        from smoothcert.runs.certificate import read_document, verify_document
+        from smoothcert.runs.sign import statement_of_document
+
+        document = read_document(path)
+        row, label = document.row, class_name(document.run, document.row.predicted)
+        with bar(f"verify {path.name}", "draws") as update:
+            found = verify_document(document, self.places, again, update, with_words, self.threads)
+        _add_signature(found, document.signature, lambda: statement_of_document(document.given), self.keys)
+        if self.as_json:
+            print_json({"certificate": str(path), "index": row.index, **document.given["answer"], **asdict(found)})
+            return found
+        remark(document.run.asked.uncovered)
+        problems(found.problems, "NOT AS STATED")
+        drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
+        left = "" if found.redrawn or not again else " (the input's values are not in it)"
+        say(
+            f"input {row.index}: label {label}, radius {row.radius}; recomputed from its "
+            f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}: "
+            + ("all as stated" if not found.problems else f"{len(found.problems)} problems")
+        )
+        _say_origin(found)
+        return found
 
 
 def _add_signature(
@@ -121,32 +157,6 @@ def _say_origin(found: Findings) -> None:
         say(f"signed by {signer}")
     for line in found.left_open:
         say(f"left open: {line}")
-
-
-def _verify_certificate(path: Path, places: Places, again: bool, keys: Sequence[TrustedKey], as_json: bool) -> Findings:
-    from smoothcert.report.certificate import with_words
-    from smoothcert.runs.certificate import read_document, verify_document
-    from smoothcert.runs.sign import statement_of_document
-
-    document = read_document(path)
-    row = document.row
-    with bar(f"verify {path.name}", "draws") as update:
-        found = verify_document(document, places, again, update, with_words)
-    _add_signature(found, document.signature, lambda: statement_of_document(document.given), keys)
-    if as_json:
-        print_json({"certificate": str(path), "index": row.index, **document.given["answer"], **asdict(found)})
-        return found
-    remark(document.run.asked.uncovered)
-    problems(found.problems, "NOT AS STATED")
-    drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
-    left = "" if found.redrawn or not again else " (the input's values are not in it)"
-    say(
-        f"input {row.index}: label {row.predicted}, radius {row.radius}; recomputed from its "
-        f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}: "
-        + ("all as stated" if not found.problems else f"{len(found.problems)} problems")
-    )
-    _say_origin(found)
-    return found
 
 
 def certificate(
@@ -190,6 +200,6 @@ def certificate(
         write_whole(path, content.encode())
         wrote(path)
     if as_json:
-        say(text, end="")
+        put(text, end="")
     elif not pages:
         say(words.text(made))

@@ -50,7 +50,7 @@ def _list(networks: list[Network]) -> None:
         cells = figures or [UNKNOWN] * (len(RADII) + 1)
         about = settings["data"], f"{settings['sigma']:g}", settings["objective"]
         lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))
-    print_grid(140, heads, lines, left=4)
+    print_grid(140, heads, lines, words=("data", "objective"))
     for line in dict.fromkeys(_protocol(network.measured) for network in networks if network.measured):
         say(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
     say("smoothcert zoo NAME tells how one was made and measured; any command takes a name as MODEL")

@@ -1,6 +1,7 @@
-"""Data sets: name or path → inputs in [0,1] with labels.
+"""Data sets: name or path → inputs with labels, in [0,1] or on scales of their own.
 
     load("digits")  load("cifar10", split="train")  load("mine.npz")  load("imagenet/", image_size=224)
+    Subset("table.npz", scale=scale_of("standard", "train.npz", Subset("table.npz")).scale).load()
 
 The subset rule is that of the scripts of Cohen et al. (2019): every `skip`-th input, stopping before index `max`; from
 index `start`, which is 0 there.
@@ -11,9 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from smoothcert import foreign
+from smoothcert.data._scale import FITTED as FITTED
+from smoothcert.data._scale import NONE
+from smoothcert.data._scale import FittedScale as FittedScale
+from smoothcert.data._scale import Scale as Scale
 from smoothcert.errors import DataError, OptionError, unknown
 
 if TYPE_CHECKING:
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
     from smoothcert.data._sets import DataSet
 
 _LARGEST_SIDE = 8192  # that images are resized to
+LAYOUTS = ("nchw", "nhwc")
+Layout = Literal["nchw", "nhwc"]
 _CHUNK = 512  # inputs turned into floats at a time while hashing: bounds memory, not results
 
 
@@ -30,7 +37,7 @@ class InputStore(Protocol):
     """Where the values of the selected inputs lie."""
 
     def take(self, positions: Array) -> Array:
-        """Values in [0,1] of the inputs at these positions, float32 [len(positions), *shape]."""
+        """Values of the inputs at these positions, in [0,1] unless scaled, float32 [len(positions), *shape]."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,7 @@ class Inputs:
     shape: tuple[int, ...]  # of one input, channels first
     classes: int | None  # None where the data do not say
     store: InputStore
+    class_names: tuple[str, ...] = ()  # by label; none where the data do not say
 
     def __post_init__(self) -> None:
         if len(self.indices) == 0:
@@ -55,13 +63,13 @@ class Inputs:
         return len(self.indices)
 
     def tensor(self, position: int) -> Tensor:
-        """The input at a position of this subset: float32 [*shape] in [0,1]."""
+        """The input at a position of this subset: float32 [*shape]."""
         import numpy as np
 
         return self.tensors(np.array([range(len(self))[position]]))[0]
 
     def tensors(self, positions: Array | None = None) -> Tensor:
-        """The inputs at these positions, or all of them: float32 [len(positions), *shape] in [0,1]."""
+        """The inputs at these positions, or all of them: float32 [len(positions), *shape]."""
         import numpy as np
         import torch
 
@@ -72,7 +80,7 @@ class Inputs:
         taken, store = self.indices[positions], _Chosen(self.store, positions)
         if labels is None:
             return replace(self, indices=taken, labels=self.labels[positions], store=store)
-        return replace(self, indices=taken, labels=labels, classes=None, store=store)
+        return replace(self, indices=taken, labels=labels, classes=None, store=store, class_names=())
 
     @cached_property
     def digest(self) -> str:
@@ -112,6 +120,9 @@ class Subset:
     start: int = 0  # the first index
     value_range: tuple[float, float] | None = None  # of the values in an `.npz` file, when not 0…1
     image_size: int | None = None  # of images in a folder: resize and crop
+    layout: Layout | None = None  # of images in an `.npz` file; nhwc: channels last
+    classes: tuple[str, ...] | None = None  # the model's, by number: labels of named classes become these numbers
+    scale: Scale | None = None  # of the features in an `.npz` file, which inputs are then measured by
 
     def __post_init__(self) -> None:
         import math
@@ -126,6 +137,14 @@ class Subset:
             raise OptionError(f"max of the data must be -1 (all) or at least 1; got {self.max}")
         if self.image_size is not None and not 1 <= self.image_size <= _LARGEST_SIDE:
             raise OptionError(f"image_size of the data must be from 1 to {_LARGEST_SIDE}; got {self.image_size}")
+        if self.layout is not None and self.layout not in LAYOUTS:
+            raise unknown("layout of the data", self.layout, LAYOUTS)
+        if self.classes is not None:
+            object.__setattr__(self, "classes", tuple(self.classes))
+            if not self.classes or not all(isinstance(line, str) and line.strip() for line in self.classes):
+                raise OptionError("classes of the data must be names, none of them empty; got others")
+        if self.scale is not None and self.value_range is not None:
+            raise OptionError("range and scale of the data must not be given together; got both")
         if self.value_range is not None:
             low, high = self.value_range
             object.__setattr__(self, "value_range", (low, high))  # a list where it was read from a file
@@ -139,20 +158,36 @@ class Subset:
         """As people call it: a data set's name, or the last part of a path."""
         return Path(self.spec).name or self.spec
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """What the model's classes are called, as people say it: without ids and second names."""
+        from smoothcert.data._classes import short
+
+        return tuple(map(short, self.classes)) if self.classes else class_names(self.spec)
+
+    @property
+    def units(self) -> str:
+        """In what noise and radii are measured."""
+        return "inputs in [0,1]" if self.scale is None else self.scale.words
+
     def load(self) -> Inputs:
         """The inputs that a data set's name, an `.npz` file or a folder of images stands for."""
+        found = self._loaded()
+        return found if self.classes is None else renamed(found, self.classes)
+
+    def _loaded(self) -> Inputs:
         from smoothcert import catalog
         from smoothcert.data import _files
 
         path = _expanded(self.spec)
         if self.spec in catalog.names("data"):
-            self._refuse(range=self.value_range, image_size=self.image_size)
+            self._refuse(range=self.value_range, image_size=self.image_size, layout=self.layout)
             return self._named()
         if path.suffix == ".npz":
             self._refuse(image_size=self.image_size)
             return _files.load_npz(path, self)
         if foreign.is_folder(path):
-            self._refuse(range=self.value_range)
+            self._refuse(range=self.value_range, layout=self.layout, scale=self.scale and self.scale.kind)
             return _files.load_folder(path, self)
         if foreign.is_there(path) or len(path.parts) > 1:
             got = "another kind of file" if foreign.is_there(path) else "no such file"
@@ -171,16 +206,23 @@ class Subset:
         return np.arange(self.start, end, self.skip, dtype=np.int64)
 
     def _named(self) -> Inputs:
+        import numpy as np
+
         from smoothcert import catalog
         from smoothcert.data._files import ArrayStore
+        from smoothcert.data._scale import ScaledStore
 
         part: DataSet = catalog.build("data", self.spec)
         if self.split not in part.sizes:
             raise unknown(f"split of {self.spec}", self.split, part.sizes)
         values, labels = part.load(self.split)
         indices = self.indices(len(labels))
-        store = ArrayStore(values[indices], *part.scale)
-        return Inputs(self.spec, self.split, indices, labels[indices], part.shape, part.classes, store)
+        store: InputStore = ArrayStore(values[indices], *part.scale)
+        if self.scale is not None:
+            self.scale.check(part.shape, self.spec)
+            store = ScaledStore(store.take(np.arange(len(indices))), self.scale)
+        shape, names = part.shape, part.class_names
+        return Inputs(self.spec, self.split, indices, labels[indices], shape, part.classes, store, names)
 
     def _refuse(self, **options: object) -> None:
         """An option that this kind of data cannot use is an error, not something to ignore."""
@@ -212,11 +254,77 @@ def load(
     return Subset(spec, split, skip, max, start, value_range, image_size).load()
 
 
-def given(data: Any, labels: Any = None, most: int | None = None) -> tuple[Array, Array]:
-    """Inputs that a Python program holds (arrays, a torch Dataset or DataLoader) as arrays x [N, ...] and y [N]."""
+def class_lines(path: Path) -> tuple[str, ...]:
+    """The classes of a model by number, from a file: one a line, or JSON."""
+    from smoothcert.data._classes import read_classes
+
+    return read_classes(path)
+
+
+def renamed(inputs: Inputs, classes: tuple[str, ...]) -> Inputs:
+    """The inputs with the numbers of these classes for labels, found by name; DataError where one is not found once."""
+    from smoothcert.data._classes import renumbered
+
+    return renumbered(inputs, classes)
+
+
+def unnamed(classes: tuple[str, ...]) -> bool:
+    """Whether these are no names but numbers, such as LABEL_0."""
+    from smoothcert.data._classes import generic
+
+    return generic(classes)
+
+
+def scale_of(kind: str, training: str | None, subset: Subset) -> FittedScale:
+    """The scale for these inputs: minmax or standard, fitted on training data; none; or that of a JSON file.
+
+    `training`: an `.npz` file; None: the training split of a named data set.
+    """
+    from smoothcert import catalog
+    from smoothcert.data import _files
+    from smoothcert.data._scale import fit, read_scale
+
+    if kind not in FITTED and training is not None:
+        raise OptionError(f"training data of a scale must be given with {' or '.join(FITTED)}; got {kind}")
+    if kind == NONE:
+        return FittedScale(Scale(NONE))
+    if kind not in FITTED:
+        if not kind.endswith(".json"):
+            raise unknown("scale of the data", kind, [*FITTED, NONE, "file.json"])
+        return FittedScale(read_scale(_expanded(kind)))
+    if training is not None:
+        path = _expanded(training)
+        if path.resolve() == _expanded(subset.spec).resolve():
+            raise OptionError(f"training data of a scale must not be what is certified; got {training} for both")
+        return _files.fit_scale(path, kind, subset.layout)
+    if subset.spec not in catalog.names("data") or subset.split == "train":
+        raise OptionError(
+            f"scale {kind} must be fitted on training data, never on what is certified; name it: --scale-data "
+            f"train.npz, or --scale file.json; got none for {subset.name} ({subset.split})"
+        )
+    inputs = Subset(subset.spec, "train").load()
+    return fit(kind, inputs.tensors().numpy(), (), subset.spec)
+
+
+def given(data: Any, labels: Any = None, most: int | None = None, ranged: bool = True) -> tuple[Array, Array]:
+    """Inputs that a Python program holds (arrays, a torch Dataset or DataLoader) as arrays x [N, ...] and y [N].
+
+    `ranged`: floats must lie in [0,1], as they must without a scale.
+    """
     from smoothcert.data._given import as_arrays
 
-    return as_arrays(data, labels, most)
+    return as_arrays(data, labels, most, ranged)
+
+
+def fitted_scale(kind: str, training: Any) -> Scale:
+    """The scale of training inputs that a Python program holds; minmax or standard."""
+    from smoothcert.data._given import as_numbers
+    from smoothcert.data._scale import fit
+
+    if kind not in FITTED:
+        raise unknown("scale of training inputs", kind, FITTED)
+    names = tuple(map(str, training.columns)) if hasattr(training, "columns") else ()
+    return fit(kind, as_numbers(training, "training inputs of the scale"), names, "the scale").scale
 
 
 @lru_cache(maxsize=16)

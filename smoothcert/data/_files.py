@@ -15,10 +15,11 @@ import numpy as np
 from PIL import Image
 
 from smoothcert import foreign
-from smoothcert.data import Inputs, Subset
+from smoothcert.data import Inputs, Layout, Subset
 from smoothcert.data._npz import ArrayHeader, NpzArchive
+from smoothcert.data._scale import FITTED, NONE, FittedScale, Scale, ScaledStore, feature_names, fit
 from smoothcert.data._sets import Array
-from smoothcert.errors import DataError, reason
+from smoothcert.errors import DataError, OptionError, reason
 
 _ENDINGS = (".png", ".jpg", ".jpeg")
 _SPLITS = ("train", "test", "val")
@@ -72,15 +73,27 @@ def load_npz(path: Path, subset: Subset) -> Inputs:
     """The selected inputs of the file. It holds one split, so `split` only names it."""
     with NpzArchive("data", path) as archive:
         x, y = archive.headers(("x", "y"))
-        _check_headers(path, x, y, subset.value_range)
+        _check_inputs(path, x, subset)
+        _check_labels(path, x, y)
         indices = subset.indices(x.shape[0])
-        values, labels = archive.read(x, indices), archive.read(y, indices)
+        values, labels = _channels_first(archive.read(x, indices), subset.layout), archive.read(y, indices)
     least, most = int(labels.min()), int(labels.max())
     if least < 0 or most > np.iinfo(np.int64).max:
         raise DataError(f"y of '{path}' must be labels from 0 upwards; got {least if least < 0 else most}")
-    low, high = _scale(path, values, subset.value_range)
-    store = ArrayStore(values, low, high)
+    store = _scaled(path, values, subset)
     return Inputs(str(path), subset.split, indices, labels.astype(np.int64), values.shape[1:], None, store)
+
+
+def fit_scale(path: Path, kind: str, layout: Layout | None = None) -> FittedScale:
+    """The scale of the training inputs x in an `.npz` file, with its `names` where it has them."""
+    if kind not in FITTED:
+        raise OptionError(f"kind of a scale that is fitted must be {' or '.join(FITTED)}; got '{kind}'")
+    with NpzArchive("training data", path) as archive:
+        (x,) = archive.headers(("x",))
+        _check_inputs(path, x, Subset(str(path), layout=layout, scale=Scale(NONE)))
+        values = _channels_first(archive.read(x), layout)
+        names = feature_names(archive, math.prod(values.shape[1:]))
+    return fit(kind, values, names, f"'{path}'")
 
 
 def load_folder(root: Path, subset: Subset) -> Inputs:
@@ -98,36 +111,64 @@ def load_folder(root: Path, subset: Subset) -> Inputs:
     paths = tuple(found[index][0] for index in indices)
     labels = np.array([found[index][1] for index in indices], dtype=np.int64)
     shape = (3, image_size, image_size) if image_size is not None else _common_shape(paths)
-    return Inputs(str(root), subset.split, indices, labels, shape, len(classes), FolderStore(paths, image_size))
+    store, names = FolderStore(paths, image_size), tuple(path.name for path in classes)
+    return Inputs(str(root), subset.split, indices, labels, shape, len(classes), store, names)
 
 
-def _check_headers(path: Path, x: ArrayHeader, y: ArrayHeader, value_range: tuple[float, float] | None) -> None:
-    """Types and shapes, before anything is unpacked."""
+def _check_inputs(path: Path, x: ArrayHeader, subset: Subset) -> None:
+    """Type and shape, before anything is unpacked."""
     if len(x.shape) < 2:
         raise DataError(f"x of '{path}' must be an array [N, ...] of inputs; got shape {list(x.shape)}")
     if 0 in x.shape:
         raise DataError(f"x of '{path}' must hold at least one input; got shape {list(x.shape)}")
+    if subset.layout is not None and len(x.shape) != 4:
+        raise DataError(f"x of '{path}' with --layout must be images [N, …, …, …]; got shape {list(x.shape)}")
+    measured = subset.value_range is not None or subset.scale is not None
+    if x.dtype.kind in "iu" and x.dtype != np.uint8 and not measured:
+        raise DataError(
+            f"x of '{path}' must be uint8 or floats; got {x.dtype}: if they are names of things, as token ids are, no "
+            "noise can be added to them (certify embeddings, which are floats, or columns of categories by --noise "
+            "discrete); if they are quantities, say so by --scale or --range lo,hi"
+        )
+    if x.dtype.kind not in "iuf":
+        raise DataError(f"x of '{path}' must be uint8 or floats; got {x.dtype}")
+
+
+def _check_labels(path: Path, x: ArrayHeader, y: ArrayHeader) -> None:
     if len(y.shape) != 1 or y.dtype.kind not in "iu":
         raise DataError(f"y of '{path}' must be whole numbers [N]; got {y.words}")
     if x.shape[0] != y.shape[0]:
         raise DataError(f"x and y of '{path}' must be equally long; got {x.shape[0]} and {y.shape[0]}")
-    if not (x.dtype == np.uint8 or x.dtype.kind == "f" or (value_range is not None and x.dtype.kind in "iu")):
-        raise DataError(f"x of '{path}' must be uint8 or float (other integers need --range lo,hi); got {x.dtype}")
 
 
-def _scale(path: Path, values: Array, value_range: tuple[float, float] | None) -> tuple[float, float]:
-    """The values that stand for 0 and 1, after checking that no value lies outside of them."""
-    if value_range is None and values.dtype == np.uint8:
-        return 0.0, 255.0
-    low, high = value_range or (0.0, 1.0)
+def _channels_first(values: Array, layout: str | None) -> Array:
+    return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if layout == "nhwc" else values
+
+
+def _scaled(path: Path, values: Array, subset: Subset) -> ArrayStore | ScaledStore:
+    """The values as they are given out, after checking that all of them lie where they must."""
+    if subset.scale is None and subset.value_range is None and values.dtype == np.uint8:
+        return ArrayStore(values, 0.0, 255.0)
     least, most = float(values.min()), float(values.max())  # NaN where one is, without a copy of the whole
     if not (math.isfinite(least) and math.isfinite(most)):
         position = next(number for number, one in enumerate(values) if not np.isfinite(one).all())
         raise DataError(f"x of '{path}' must be finite; got NaN or infinity in selected input number {position}")
+    if subset.scale is not None:
+        subset.scale.check(values.shape[1:], f"'{path}'")
+        if not np.isfinite(subset.scale.scaled(np.stack([values.min(axis=0), values.max(axis=0)]))).all():
+            raise DataError(f"x of '{path}' must be of a size that its scale allows; got {least:g} to {most:g}")
+        return ScaledStore(values, subset.scale)
+    low, high = subset.value_range or (0.0, 1.0)
     if least < low or most > high:
-        advice = "; say what it is by --range lo,hi" if value_range is None else ""
-        raise DataError(f"x of '{path}' must lie in [{low:g}, {high:g}]; got {least:g} to {most:g}{advice}")
-    return low, high
+        advice = (
+            "; --range lo,hi maps them onto [0,1], --scale measures every feature on its own scale, --scale none takes "
+            "them as they are"
+        )
+        raise DataError(
+            f"x of '{path}' must lie in [{low:g}, {high:g}]; got {least:g} to {most:g}"
+            f"{advice if subset.value_range is None else ''}"
+        )
+    return ArrayStore(values, low, high)
 
 
 def _split_folder(root: Path, split: str) -> Path:

@@ -20,27 +20,29 @@ FIX = "give (x, y), a Dataset or a DataLoader; inputs without labels go to Smoot
 RANGE = "normalisation belongs inside the model, so that σ and radii are on the scale [0,1]"
 
 
-def as_arrays(data: Any, labels: Any = None, most: int | None = None) -> tuple[Array, Array]:
+def as_arrays(data: Any, labels: Any = None, most: int | None = None, ranged: bool = True) -> tuple[Array, Array]:
     """The first `most` inputs, uint8 or float32, and their labels, int64; DataError naming the input that is wrong."""
     if labels is None and isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[0]):
         data, labels = data
     if _is_array(data):
         if labels is None:
             raise DataError(f"labels of the inputs must be given; got an array alone: {FIX}")
-        x, y = _array(data, "inputs"), _array(labels, "labels")
+        x, y = as_numbers(data, "inputs"), as_numbers(labels, "labels")
         x, y = x[:most], y[:most]
     elif labels is not None:
         raise DataError(f"labels must come with an array of inputs; got them with {type(data).__name__}")
     else:
         x, y = _collected(data, most)
-    return _checked_inputs(x), _checked_labels(y, len(x))
+    return _checked_inputs(x, ranged), _checked_labels(y, len(x))
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype") and len(value.shape) > 0
+    typed = hasattr(value, "dtype") or hasattr(value, "dtypes")  # of a frame
+    return typed and hasattr(value, "shape") and len(value.shape) > 0
 
 
-def _array(value: Any, what: str) -> Array:
+def as_numbers(value: Any, what: str) -> Array:
+    """Anything that holds numbers as an array of them."""
     try:
         if hasattr(value, "detach"):
             value = value.detach().cpu()
@@ -74,9 +76,10 @@ def _pairs(data: Any) -> Iterator[tuple[Array, Array]]:
     for number, item in enumerate(_items(data)):
         x, y = _pair(item, number)
         if batched:
-            yield from zip(_array(x, f"batch {number}"), np.atleast_1d(_array(y, f"labels {number}")), strict=True)
+            labels = np.atleast_1d(as_numbers(y, f"labels {number}"))
+            yield from zip(as_numbers(x, f"batch {number}"), labels, strict=True)
         else:
-            yield _picture(x, number), _array(y, f"label {number}")
+            yield _picture(x, number), as_numbers(y, f"label {number}")
 
 
 def _items(data: Any) -> Iterator[Any]:
@@ -102,10 +105,10 @@ def _picture(x: Any, number: int) -> Array:
     if hasattr(x, "getbands"):
         pixels = np.asarray(x.convert("RGB") if x.mode not in ("L", "RGB") else x)
         return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-    return _array(x, f"input {number}")
+    return as_numbers(x, f"input {number}")
 
 
-def _checked_inputs(x: Array) -> Array:
+def _checked_inputs(x: Array, ranged: bool) -> Array:
     if x.ndim < 2 or 0 in x.shape:
         raise DataError(f"inputs must be an array [N, ...] that holds values; got shape {list(x.shape)}")
     if x.dtype == np.uint8:
@@ -115,12 +118,12 @@ def _checked_inputs(x: Array) -> Array:
             f"inputs must be uint8 or floats in [0,1]; got {x.dtype} (token ids are names, not quantities: noise "
             "cannot be added to them)"
         )
-    x = x.astype(np.float32)
+    x = x.astype(np.float32) if ranged else x
     for number, one in enumerate(x):
         low, high = float(one.min()), float(one.max())  # NaN where one is
         if not (np.isfinite(low) and np.isfinite(high)):
             raise DataError(f"input {number} must be finite; got NaN or infinity")
-        if low < 0.0 or high > 1.0:
+        if ranged and (low < 0.0 or high > 1.0):
             raise DataError(f"input {number} must be in [0,1]; got values from {low:g} to {high:g} ({RANGE})")
     return x
 

@@ -77,9 +77,14 @@ class NpzArchive:
             raise DataError(f"{self.what} '{self.path}' must be open to be read; got a closed file")
         return self._zip
 
+    @property
+    def names(self) -> list[str]:
+        """What its arrays are called."""
+        return [info.filename.removesuffix(".npy") for info in self._opened.infolist()]
+
     def headers(self, names: Sequence[str]) -> list[ArrayHeader]:
         """The headers of the arrays of these names."""
-        held = [info.filename.removesuffix(".npy") for info in self._opened.infolist()]
+        held = self.names
         for name in names:
             if held.count(name) != 1:
                 got = f"two called {name}" if name in held else ", ".join(held)[:200] or "nothing"

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from smoothcert.ensembles.holdout import generator
 from smoothcert.ensembles.variance import Floats, Integers, MarginSample, VarianceModel
 from smoothcert.errors import OptionError, unknown
 from smoothcert.streams import check_seed
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 CLEAN = ("mean", "point")
 ENSEMBLES = 32  # clean parts drawn for each input
@@ -235,56 +232,6 @@ class ForecastResult(NamedTuple):
             "notes": self.notes,
         }
 
-    def text(self) -> RenderableType:
-        """The forecast for a terminal."""
-        from rich.console import Group
-        from rich.text import Text
-
-        inputs, (low, _, high) = len(self.parts.centre), self.fit.zeta_quartiles
-        away = ", ".join(f"{value:.3f} around its {clean}" for clean, value in self.distances.items())
-        lines = [
-            f"model fitted to {self.fitted} of {self.members} members: {inputs} inputs, {self.draws} draws each",
-            f"zeta_p {self.parts.zeta_p:.3f}, by input {low:.3f} to {high:.3f} (quartiles)",
-            f"noise part: distance to the normal distribution {away}",
-            f"noise part below −{v.FAR:g} deviations: {100 * self.fit.tail:.2f} % (normal: 0.13 %)",
-        ]
-        parts: list[RenderableType] = [Text("\n".join(lines)), Text(f"\nforecast with {self.asked.n} draws an input")]
-        heads = ["members", "P(label)", "at least", "ACR", f"gain over {self.fitted}", *self._heads()]
-        parts.append(_grid(heads, [self._row(outlook) for outlook in self.outlooks]))
-        parts.append(Text(f"\nforecast / measured with the members at hand, {self.draws} draws an input"))
-        parts.append(_grid(["members", "ensembles", "P(label)", "ACR", *self._heads()], self._checked()))
-        return Group(*parts, *(Text(f"note: {note}") for note in self.notes))
-
-    def _heads(self) -> list[str]:
-        return [f"≥ {radius:g}" for radius in self.outlooks[0].certify.certified]
-
-    def _row(self, outlook: SizeForecast) -> list[str]:
-        gain = self.gain(outlook)
-        return [
-            str(outlook.size),
-            f"{outlook.p.mean():.4f}",
-            f"{outlook.p_least.mean():.4f}",
-            f"{outlook.certify.acr:.3f}",
-            "–" if gain is None else f"{100 * gain:+.1f} %",
-            *(f"{100 * share:.1f} %" for share in outlook.certify.certified.values()),
-        ]
-
-    def _checked(self) -> list[list[str]]:
-        outlooks, rows = {outlook.size: outlook for outlook in self.outlooks}, []
-        for seen in self.measured:
-            told = outlooks[seen.size]
-            shares = zip(told.check.certified.values(), seen.check.certified.values(), strict=True)
-            rows.append(
-                [
-                    str(seen.size),
-                    str(seen.ensembles),
-                    f"{told.p.mean():.4f} / {seen.p.mean():.4f}",
-                    f"{told.check.acr:.3f} / {seen.check.acr:.3f}",
-                    *(f"{100 * a:.1f} / {100 * b:.1f} %" if a or b else "–" for a, b in shares),
-                ]
-            )
-        return rows
-
 
 def _notes(sample: MarginSample, fitted: int, fits: v.Fit) -> list[str]:
     notes = [ABOUT_ZETA_C]
@@ -297,15 +244,3 @@ def _notes(sample: MarginSample, fitted: int, fits: v.Fit) -> list[str]:
     if sample.left_out:
         notes.append(f"only the nearest rivals of each label are looked at; {sample.left_out} classes are left out")
     return notes
-
-
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        grid.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        grid.add_row(*row)
-    return grid

@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from smoothcert.bounds import Floats, check_draws
 from smoothcert.contracts import Noise
 from smoothcert.plan import cost
 from smoothcert.plan.cost import Mean, Prospect
 from smoothcert.plan.like import Rate
+from smoothcert.report.render import laid_out
+from smoothcert.report.section import Table, table_of
 from smoothcert.report.tables import count, duration
 from smoothcert.sampling import Budget, Foreseen
 
@@ -153,33 +151,37 @@ def _total(plan: PlanResult, found: Prospect) -> dict[str, float | None]:
     return {"total_draws": total, "seconds": total / plan.rate.draws if plan.rate and total is not None else None}
 
 
-def text(plan: PlanResult) -> RenderableType:
-    """The plan for a terminal or a file."""
-    lines = [f"{plan.n} draws at alpha {plan.alpha:g} can prove {plan.noise.norm} radii up to {plan.reach:.3f}"]
-    lines += [f"radius {r:g} needs P(class) ≥ {p0:.6f}" for r, p0 in zip(plan.radii, plan.needs, strict=True)]
+def text(plan: PlanResult, width: int) -> str:
+    """The plan for a terminal or a file of that width."""
+    needs = zip(plan.radii, plan.needs, strict=True)
     way = "exact" if len(plan.radii) == 1 else "simulated"
     gain = {0: "mean radius", 1: "P(certify)"}.get(len(plan.radii), "P(every radius)")
-    parts: list[RenderableType] = [Text("\n".join(lines)), Text(f"\nexpected draws and {gain} of one input, {way}")]
-    heads = ["scheme", *(f"{kind}\np = {p:.7g}" for kind, p in plan.kinds.items()), *_error_head(plan)]
-    parts.append(_grid(heads, [[scheme.name, *_cells(plan, scheme)] for scheme in plan.schemes]))
+    heads = [*(f"{kind}\np = {p:.7g}" for kind, p in plan.kinds.items()), *_error_head(plan)]
+    one = table_of("scheme", heads, [(scheme.name, _cells(plan, scheme)) for scheme in plan.schemes])
+    parts: list[str | Table] = [
+        f"{plan.n} draws at alpha {plan.alpha:g} can prove {plan.noise.norm} radii up to {plan.reach:.3f}",
+        *(f"radius {r:g} needs P(class) ≥ {p0:.6f}" for r, p0 in needs),
+        "",
+        f"expected draws and {gain} of one input, {way}",
+        one,
+    ]
     if any(scheme.like for scheme in plan.schemes):
-        parts += _whole(plan)
-    parts += [Text(f"note: {note}") for note in plan.notes]
-    return Group(*parts)
+        parts += ["", *_whole(plan)]
+    return laid_out([*parts, *(f"note: {note}" for note in plan.notes)], width)
 
 
-def _whole(plan: PlanResult) -> list[RenderableType]:
-    """The second table: what all inputs together take."""
+def _whole(plan: PlanResult) -> tuple[str, Table]:
+    """The second table, and what stands over it: what all inputs together take."""
     rows = []
     for scheme in plan.schemes:
         if scheme.like:
             total = _total(plan, scheme.like)
             draws = f"{count(scheme.like.draws.value)} ± {count(scheme.like.draws.error)}"
             gain = _gain(plan, scheme.like.gain)
-            rows.append([scheme.name, draws, count(total["total_draws"]), gain, duration(total["seconds"])])
+            rows.append((scheme.name, [draws, count(total["total_draws"]), gain, duration(total["seconds"])]))
     speed = f"{count(plan.rate.draws)} draws a second, {plan.rate.source}" if plan.rate else "speed unknown: --rate"
-    title = f"\n{plan.inputs} inputs like those, simulated (± Monte-Carlo standard error); {speed}"
-    return [Text(title), _grid(["scheme", "draws an input", "draws in all", plan.gain, "time"], rows)]
+    title = f"{plan.inputs} inputs like those, simulated (± Monte-Carlo standard error); {speed}"
+    return title, table_of("scheme", ["draws an input", "draws in all", plan.gain, "time"], rows)
 
 
 def _gain(plan: PlanResult, gain: Mean) -> str:
@@ -193,12 +195,3 @@ def _error_head(plan: PlanResult) -> list[str]:
 def _cells(plan: PlanResult, scheme: PlannedScheme) -> list[str]:
     cells = [f"{count(found.draws.value)}  {_gain(plan, found.gain)}" for found in scheme.kinds.values()]
     return [*cells, f"{scheme.error:.6f}"] if plan.radii else cells
-
-
-def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for place, head in enumerate(heads):
-        grid.add_column(head, justify="right" if place else "left", no_wrap=True)
-    for row in rows:
-        grid.add_row(*map(Text, row))
-    return grid

@@ -15,7 +15,7 @@ import numpy as np
 
 from smoothcert.contracts import ABSTAIN
 from smoothcert.errors import OptionError
-from smoothcert.report.metrics import MOST_STEPS, STEP, Share, radius_name
+from smoothcert.report.metrics import Share, radius_name, usual_radii
 from smoothcert.report.section import Table, plain
 from smoothcert.report.tables import decimal, percent
 from smoothcert.runs.components import Combination, Components, SingleNetwork
@@ -40,17 +40,14 @@ class ThresholdFigures:
 
 
 def by_threshold(combination: Combination, radii: Sequence[float] | None = None) -> list[ThresholdFigures]:
-    """One a threshold; radii default to every 0.25 up to the largest."""
+    """One a threshold; radii default to `default_radii`."""
     wanted = default_radii(combination) if radii is None else radii
     return [_at_threshold(combination, place, wanted) for place in range(len(combination.thetas))]
 
 
 def default_radii(combination: Combination) -> list[float]:
-    """0, 0.25, … up to the largest radius that anything has."""
-    largest, step = float(max(combination.answers.radius.max(), combination.selection.radius.max())), STEP
-    while largest > step * MOST_STEPS:
-        step *= 2.0
-    return [step * number for number in range(math.floor(largest / step) + 1)]
+    """The usual ones up to the largest radius that anything has."""
+    return usual_radii(float(max(combination.answers.radius.max(), combination.selection.radius.max())))
 
 
 def _at_threshold(combination: Combination, place: int, radii: Sequence[float]) -> ThresholdFigures:

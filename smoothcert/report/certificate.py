@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smoothcert.contracts import ABSTAIN, Certificate
 from smoothcert.report.inputs import votes
-from smoothcert.report.meaning import Statement, does_not_say, noise_words, says
+from smoothcert.report.meaning import Statement, does_not_say, in_units, noise_words, says
 from smoothcert.report.render import beside, fill
 from smoothcert.report.tables import NORMS, class_name, outcome, radius_words, rounded
 from smoothcert.runs.certificate import Document
@@ -30,7 +30,7 @@ def headline(made: Document) -> str:
     far = f"{NORMS[record.claim.norm]} radius {radius_words(record, row)}"
     if made.guarantee != "none":
         how = "certified" if row.settled is None else "promised by a memory"
-        return f"Label {label} is {how} for {where} within {far}, inputs being scaled to [0, 1]."
+        return f"Label {label} is {how} for {where} within {far}, {in_units(record)}."
     if record.asked.preparation is not None:
         return f"Nothing is certified for {where}; at its own noise level, {label} would have reached {far}."
     return f"Label {label} is the answer for {where}, with no radius around it: a network without noise gave it."
@@ -113,6 +113,7 @@ def page(made: Document, pictures: Album | None) -> str:
         label=class_name(record, row.label),
         picture=pictures.original(row) if pictures else None,
         noisy=pictures.noisy(row) if pictures else None,
+        side=pictures.shown if pictures else 0,
         bars=votes(record, row),
         says=said,
         does_not_say=silent,

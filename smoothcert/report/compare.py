@@ -24,7 +24,7 @@ from smoothcert.report.columns import columns
 from smoothcert.report.metrics import LEVEL, Interval, Share, default_radii, figures, radius_name
 from smoothcert.report.paired import RESAMPLES, Estimate, resampled
 from smoothcert.report.section import Table, table_of
-from smoothcert.report.tables import decimal, ends, percent, rounded
+from smoothcert.report.tables import decimal, ends, percent, rounded, units
 from smoothcert.runs.run import Claim, Run
 
 WIDEST = 12  # characters of a run's name over a column
@@ -304,8 +304,8 @@ def _notes(found: Compared, first: str, second: str) -> Iterator[str]:
     certified = found.before.kind == "certify"
     yield (
         f"difference: {second} − {first} on the same {len(found.before.rows):,} inputs "
-        f"({f'{found.before.claim.norm}, ' if certified else ''}inputs in [0,1]), of certified accuracies in points; "
-        f"lost: inputs that only {first} has, gained: only {second}"
+        f"({f'{found.before.claim.norm}, ' if certified else ''}{units([found.before])}), of certified accuracies in "
+        f"points; lost: inputs that only {first} has, gained: only {second}"
     )
     yield "intervals: exact for shares, paired bootstrap for ACR; p: McNemar's exact test; for inputs drawn like these"
     if found.differs and not any(tried.again for tried in choices.tries([found.before, found.after])):

@@ -10,7 +10,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,7 @@ from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
 from smoothcert.report.columns import RunColumns, columns
 from smoothcert.report.metrics import Share
-from smoothcert.report.tables import class_name, class_names, count, decimal, outcome, percent, radius_words
+from smoothcert.report.tables import NAME, class_name, class_names, count, cut, decimal, outcome, percent, radius_words
 from smoothcert.runs.run import Row, Run
 from smoothcert.spec import Spec, procedure_name
 
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SIDE = 48  # pixels; larger inputs are shown by every k-th of theirs, so that noise keeps its strength
+SIDE = 256  # pixels; larger inputs are shown by every k-th of theirs, so that noise keeps its strength
+SMALL = 64  # pixels of pictures that are many
+BYTES = 10 * 2**20  # of all pictures of a page's galleries, as noise that nothing makes smaller
 LARGEST = 2 * 10**8  # values of all inputs together that are hashed for the pictures' sake: seconds, not minutes
 VOTING = ("test", "predict", EVERY)  # purposes of draws whose votes decided
 ROOM = 48  # inputs in the galleries of a page, over all runs; it bounds the size of the page
 LEAST = 6  # of a run, however many there are
+ENLARGED = 48  # pixels: up to this size pictures are enlarged to the same width
 LEADERS = 3  # classes whose votes are shown, if they have a thousandth of them
 MOST = 10_000  # inputs of a run that a page lists; the run itself holds all of them
 TOGETHER = 30_000  # of all runs of a page; it bounds the size of the page
@@ -46,10 +49,17 @@ PAGE = 100  # shown at a time
 
 @dataclass(frozen=True)
 class Album:
-    """The pictures of one run."""
+    """The pictures of one run, of at most so many pixels a side."""
 
     inputs: Inputs
     spec: Spec
+    side: int = SIDE
+
+    @property
+    def shown(self) -> int:
+        """Pixels of the longer side as shown."""
+        longer = max(self.inputs.shape[1:])
+        return -(-longer // every(longer, self.side))
 
     @classmethod
     def of_input(cls, spec: Spec, inputs: Inputs, index: int) -> Album | None:
@@ -60,7 +70,7 @@ class Album:
 
     def original(self, row: Row) -> str:
         """The input itself, as a data URI."""
-        return uri(self._values(row))
+        return uri(self._values(row), self.side)
 
     def noisy(self, row: Row) -> str | None:
         """The first of the noisy copies that voted, clipped to what a screen can show; None where none is known."""
@@ -73,7 +83,7 @@ class Album:
         out = torch.empty(1, *x.shape)
         noise = self.spec.noise if row.sigma is None else at_level(self.spec.noise, row.sigma)
         noise.fill(out, x, Stream(self.spec.seed, input_key(x), purpose), 0)
-        return uri(out[0].numpy())
+        return uri(out[0].numpy(), self.side)
 
     def _values(self, row: Row) -> Array:
         import numpy as np
@@ -87,6 +97,8 @@ def album(run: Run) -> Album | str:
     spec = run.spec
     if spec is None:
         return "the run does not say what its inputs were"
+    if spec.data.scale is not None:
+        return f"inputs {spec.data.units} are no pictures"
     if not (len(spec.shape) == 3 and spec.shape[0] in (1, 3) and min(spec.shape[1:]) > 1):
         return f"inputs of shape {'×'.join(map(str, spec.shape))} are no pictures"
     if spec.inputs * math.prod(spec.shape) > LARGEST:
@@ -106,17 +118,37 @@ def _loaded(subset: Subset) -> Inputs:
     return subset.load()
 
 
-def uri(values: Array) -> str:
-    """Values [1 or 3, height, width] in [0,1] as a PNG of at most SIDE pixels a side, inside a data URI."""
+def every(longer: int, side: int) -> int:
+    """Which pixels of so many are shown, so that they are at most `side`: every k-th."""
+    return -(-longer // side)
+
+
+def uri(values: Array, side: int = SIDE) -> str:
+    """Values [1 or 3, height, width] in [0,1] as a PNG of at most so many pixels a side, inside a data URI."""
     import numpy as np
     from PIL import Image
 
-    step = -(-max(values.shape[1:]) // SIDE)
+    step = every(max(values.shape[1:]), side)
     pixels = np.rint(values[:, ::step, ::step].clip(0.0, 1.0) * 255).astype(np.uint8)
     image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
     sink = io.BytesIO()
     image.save(sink, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(sink.getvalue()).decode()
+
+
+def room(shape: Sequence[int], runs: int) -> tuple[int, int]:
+    """How many inputs the gallery of one of so many runs shows, and of how many pixels a side.
+
+    All pictures together stay below BYTES: of large inputs fewer are shown, and where LEAST are too many, fewer pixels.
+    """
+    wanted, side = max(LEAST, ROOM // runs), SIDE
+    while True:
+        step = every(max(shape[1:]), side)
+        values = shape[0] * math.prod(-(-pixels // step) for pixels in shape[1:])
+        fit = BYTES // runs // (2 * values * 4 // 3)  # an input and its noisy copy, in base64
+        if fit >= LEAST or side == SMALL:
+            return min(wanted, max(LEAST, fit)), side
+        side = max(SMALL, side // 2)
 
 
 @dataclass(frozen=True)
@@ -153,6 +185,13 @@ class Gallery:
     items: list[Item]
     total: int  # inputs that they were chosen from
     reason: str | None
+    side: int = 0  # pixels of the pictures' longer side
+    every: int = 1  # every k-th pixel is shown
+
+    @property
+    def large(self) -> bool:
+        """Whether its pictures are shown pixel by pixel instead of enlarged."""
+        return self.side > ENLARGED
 
 
 @dataclass(frozen=True)
@@ -172,7 +211,7 @@ class Listing:
 
 def galleries(runs: Sequence[Run]) -> list[Gallery]:
     """A gallery for each run that has pictures or votes to show."""
-    made = [_gallery(run, max(LEAST, ROOM // len(runs))) for run in runs]
+    made = [_gallery(run, len(runs)) for run in runs]
     return [found for found in made if found.items]
 
 
@@ -216,7 +255,7 @@ def listing(run: Run, runs: int = 1) -> Listing:
     }
     data = as_data(
         {
-            "names": class_names(run),
+            "names": [cut(name, NAME) for name in class_names(run)],
             "whole": run.claim.norm == "l0",
             "radii": run.kind == "certify",
             "page": PAGE,
@@ -225,7 +264,7 @@ def listing(run: Run, runs: int = 1) -> Listing:
     )
     shown, there = (outcomes(RunColumns(tuple(held))), outcomes(columns(run)))
     kinds = [(kind, shown[kind], there[kind]) for kind in ("correct", "wrong", "abstained")]
-    return Listing([item(run, row) for row in held[:PAGE]], len(held), len(run.rows), kinds, data)
+    return Listing([item(run, row, NAME) for row in held[:PAGE]], len(held), len(run.rows), kinds, data)
 
 
 def outcomes(known: RunColumns) -> dict[str, int]:
@@ -239,16 +278,19 @@ def as_data(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def item(run: Run, row: Row, **more: Any) -> Item:
-    """One row in words."""
-    label, predicted = class_name(run, row.label), class_name(run, row.predicted)
+def item(run: Run, row: Row, most: int | None = None, **more: Any) -> Item:
+    """One row in words; `most`: characters of the name of a class."""
+    label, predicted = (class_name(run, number, most) for number in (row.label, row.predicted))
     return Item(row, outcome(row), label, predicted, radius_words(run, row), count(row.draws), **more)
 
 
-def _gallery(run: Run, room: int) -> Gallery:
-    found = album(run)
+def _gallery(run: Run, runs: int) -> Gallery:
+    found, number = album(run), max(LEAST, ROOM // runs)
     reason, pictures = (found, None) if isinstance(found, str) else (None, found)
-    rows = chosen(columns(run), room)
+    if pictures is not None:
+        number, side = room(pictures.inputs.shape, runs)
+        pictures = replace(pictures, side=side)
+    rows = chosen(columns(run), number)
     top = float(columns(run).radius.max(initial=0.0)) or 1.0
     if pictures is None and not any(votes(run, row) for row in rows):
         rows = []
@@ -263,7 +305,8 @@ def _gallery(run: Run, room: int) -> Gallery:
         )
         for row in rows
     ]
-    return Gallery(run.name, items, len(run.rows), reason)
+    sizes = (pictures.shown, every(max(pictures.inputs.shape[1:]), pictures.side)) if pictures else (0, 1)
+    return Gallery(run.name, items, len(run.rows), reason, *sizes)
 
 
 def _one_network(run: Run) -> bool:

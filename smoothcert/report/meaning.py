@@ -32,6 +32,7 @@ NEAR = {
     "linf": "in which no coordinate changes by R or more (the ℓ∞ norm), inputs being scaled to [0, 1]",
 }
 COUNTED = "whose changes, added up over all coordinates (the ℓ₁ norm), come to R or less, inputs being scaled to [0, 1]"
+UNIT = "inputs being scaled to [0, 1]"
 ONLY = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "log's own, unstated"}
 
 
@@ -43,6 +44,11 @@ def says(runs: Sequence[Run]) -> list[Statement]:
 def does_not_say(runs: Sequence[Run]) -> list[Statement]:
     """What a reader might take for said, and is not."""
     return _merged(runs, _does_not_say)
+
+
+def in_units(run: Run) -> str:
+    """In what a radius is told, after a comma."""
+    return UNIT if run.spec is None or run.spec.data.scale is None else run.spec.data.units
 
 
 def noise_words(run: Run) -> str:
@@ -81,6 +87,7 @@ def _says(run: Run) -> list[Statement]:
 def _promise(run: Run) -> Statement:
     claim, grid = run.claim, _grid(run)
     near = COUNTED if claim.guarantee == "deterministic" else NEAR[claim.norm]
+    near = near.replace(UNIT, in_units(run))
     near += "" if grid is None else f", among inputs that are multiples of 1/{grid}, as 8-bit images are"
     if claim.guarantee == "memory" and claim.frozen:
         text = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 LEVEL = 0.95  # of every interval
 MEAN = "betting (Waudby-Smith, Ramdas 2023)"  # the interval of a mean radius
 BOLDEST = 0.75  # of its capital, what a bet may lose: the paper's c
-STEP = 0.25  # between default radii
-MOST_STEPS = 100  # a radius of thousands (another norm, another scale) must not make thousands of columns
+STEP = 0.25  # between default radii, as papers have them
+FEWEST, MOST = 3, 9  # radii for which STEP is kept
 
 
 class Interval(NamedTuple):
@@ -177,24 +178,40 @@ def lows(run: Run) -> Floats | None:
 
 
 def default_radii(runs: Iterable[Run]) -> list[float]:
-    """0, 0.25, … (l0: 0, 1, …) up to the largest radius any run reached, right or wrong, and every radius asked for.
+    """Some radii up to the largest that any run reached, right or wrong (`usual_radii`), and every radius asked for.
 
     Only the latter where no run looked for its largest radius: the others would repeat them.
     """
     runs = [run for run in runs if run.kind == "certify"]
-    largest = max((float(columns(run).radius.max()) for run in runs if run.rows), default=0.0)
     asked = [run.claim.radii for run in runs]
     wanted = {radius for radii in asked for radius in radii or ()}
     if asked and None not in asked:
         return sorted(wanted)
-    return sorted(wanted.union(radii_up_to(largest, STEP if all(run.claim.norm != "l0" for run in runs) else 1.0)))
+    largest = max((float(columns(run).radius.max()) for run in runs if run.rows), default=0.0)
+    level = max((getattr(run.spec.noise, "sigma", 0.0) for run in runs if run.spec is not None), default=0.0)
+    return sorted(wanted.union(usual_radii(largest, level, whole=any(run.claim.norm == "l0" for run in runs))))
 
 
-def radii_up_to(largest: float, step: float = STEP) -> list[float]:
-    """0 and every step up to the largest; in doubled steps where these would be too many."""
-    while largest > step * MOST_STEPS:
-        step *= 2.0
-    return [step * i for i in range(math.floor(largest / step) + 1)]
+def usual_radii(largest: float, level: float = 0.0, whole: bool = False) -> list[float]:
+    """0 and every STEP up to the largest, as the field prints them, where that is 3 to 9 radii; `whole`: every 1.
+
+    Elsewhere a step of 1, 2, 2.5 or 5 times a power of ten that gives 5 to 8 of them; fewer only of whole numbers.
+    Where nothing has a radius, 0 and one in the size of the level of noise.
+    """
+    if not 0.0 < largest < math.inf:
+        return [0.0, float(1 if whole else _round_step(level) if level > 0.0 else STEP)]
+    exact, step = Decimal(repr(largest)), Decimal(1 if whole else STEP)
+    if not (whole and exact < FEWEST) and not FEWEST <= exact // step + 1 <= MOST:
+        step = _round_step(largest / 4.0, whole)
+    return [float(step * number) for number in range(max(int(exact // step), 1) + 1)]
+
+
+def _round_step(most: float, whole: bool = False) -> Decimal:
+    """The largest of 1, 2, 2.5 and 5 times a power of ten that is at most so much; whole: a whole number from 1 on."""
+    unit = Decimal(1).scaleb(Decimal(repr(most)).adjusted())
+    steps = [unit * Decimal(part) for part in ("1", "2", "2.5", "5")]
+    fits = [step for step in steps if step <= Decimal(repr(most)) and not (whole and step % 1)]
+    return max([*fits, Decimal(1)]) if whole else max(fits)
 
 
 def same_inputs(runs: Sequence[Run]) -> bool:

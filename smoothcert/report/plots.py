@@ -22,7 +22,7 @@ from smoothcert.files import write_whole
 from smoothcert.foreign import harmless, one_line
 from smoothcert.report.columns import columns
 from smoothcert.report.metrics import LEVEL, Share, certified_accuracy, lows
-from smoothcert.report.tables import NORMS
+from smoothcert.report.tables import NORMS, units
 from smoothcert.runs.run import Run
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def curve_figure(runs: Sequence[Run], size: tuple[float, float] = (6.4, 4.0)) ->
     reached = [columns(run).right_radii[-1:].tolist() for run in runs]
     top = max((radius for run, own in zip(runs, reached, strict=True) for radius in (*own, *(run.claim.radii or ()))),
               default=0.0) or 1.0  # fmt: skip
-    figure, axes = canvas(size, f"{norms} radius (inputs in [0, 1])", "certified accuracy")
+    figure, axes = canvas(size, f"{norms} radius ({units(runs, spaced=True)})", "certified accuracy")
     for i, run in enumerate(runs):
         _curve(axes, run, i, band=len(runs) <= BANDS, end=top * 1.04)
     axes.set_xlim(0.0, top * 1.04)

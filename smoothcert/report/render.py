@@ -29,7 +29,7 @@ LATEX = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
 }  # fmt: skip
 GAP = 4  # characters between columns of a terminal, with room for the mark of the best
-LEAST = 16  # characters of a row's name that a terminal shows, however wide the columns are
+LEAST = 16  # characters of a row's name that a terminal shows in a line, if that is no more than a third of it
 
 
 def text(shown: Section | Table, width: int = 100) -> RenderableType:
@@ -49,12 +49,21 @@ def text(shown: Section | Table, width: int = 100) -> RenderableType:
 
 def plain_text(shown: Section | Table, width: int = 100) -> str:
     """The same without colours and weights."""
+    return _plain(text(shown, width), width)
+
+
+def laid_out(parts: Sequence[str | Table], width: int) -> str:
+    """Lines and tables below each other, in no more than the width; '' is an empty line."""
+    return "".join(_plain(_words(part) if isinstance(part, str) else text(part, width), width) for part in parts)
+
+
+def _plain(shown: RenderableType, width: int) -> str:
     import io
 
     from rich.console import Console
 
     page = io.StringIO()
-    Console(file=page, width=width, color_system=None).print(text(shown, width))
+    Console(file=page, width=width, color_system=None).print(shown)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 
@@ -190,7 +199,7 @@ def _table_text(table: Table, width: int) -> Iterator[RenderableType]:
         for block in _blocks(table, [column for column in table.columns if column.over == title], width):
             if title:
                 yield _words(title, "italic")
-            yield _grid(table, block)
+            yield _grid(table, block, width)
     if any(any(column.best) for column in table.columns):
         yield _words(f"* best of its {table.ranked}", "dim")
     yield from map(_words, table.notes)
@@ -198,30 +207,42 @@ def _table_text(table: Table, width: int) -> Iterator[RenderableType]:
 
 def _blocks(table: Table, columns: Sequence[Column], width: int) -> list[list[Column]]:
     """Neighbouring columns that fit beside the names; one at least."""
-    names = min(max(map(len, [*table.names, table.corner])), max(LEAST, width // 3))
     blocks: list[list[Column]] = []
     room = 0
     for column in columns:
-        wide = max(len(line) for cell in [column.head, *column.cells] for line in cell.split("\n")) + GAP
+        wide = _wide(column) + GAP
         if not blocks or wide > room:
             blocks.append([])
-            room = width - names - 2
+            room = _room(table, width)
         blocks[-1].append(column)
         room -= wide
     return blocks
 
 
-def _grid(table: Table, shown: Sequence[Column]) -> RenderableType:
+def _room(table: Table, width: int) -> int:
+    """Characters beside the names."""
+    return width - min(max(map(len, [*table.names, table.corner])), width // 3) - 2
+
+
+def _wide(column: Column) -> int:
+    return max(len(line) for cell in [column.head, *column.cells] for line in cell.split("\n"))
+
+
+def _grid(table: Table, shown: Sequence[Column], width: int) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as Grid
     from rich.text import Text
 
     marked = any(any(column.best) for column in shown)
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False)
-    grid.add_column(_words(table.corner), overflow="fold", min_width=min(LEAST, max(map(len, table.names))))
+    least = min(LEAST, width // 3, max(map(len, table.names), default=0))
+    grid.add_column(_words(table.corner), overflow="fold", min_width=least)
     for column in shown:
-        # The star hangs to the right of the digits, so that figures stay under each other.
-        grid.add_column(_words(column.head + (" " if marked else "")), justify="right", no_wrap=True)
+        # The star hangs to the right of the digits, so that figures stay under each other. Only what is too wide for
+        # a line by itself is broken, between words.
+        side, whole = "left" if column.words else "right", _wide(column) + GAP <= _room(table, width)
+        head = Text("\n").join(map(_words, (column.head + (" " if marked else "")).split("\n")))
+        grid.add_column(head, justify=side, no_wrap=whole, overflow="fold")  # type: ignore[arg-type]
     for i, name in enumerate(table.names):
         cells = [Text(harmless(c.cells[i]) + ("*" if c.best[i] else " " if marked else "")) for c in shown]
         for cell, column in zip(cells, shown, strict=True):

@@ -21,6 +21,7 @@ class Column:
     best: tuple[bool, ...]
     radius: float | None = None  # None: not a figure at a radius
     over: str = ""  # what stands over neighbouring columns together
+    words: bool = False  # not numbers: a terminal shows them to the left
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,17 @@ def plain(head: str, cells: Sequence[str], over: str = "") -> Column:
     return Column(head, tuple(cells), (False,) * len(cells), over=over)
 
 
-def table_of(corner: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], *notes: str) -> Table:
-    """A table from its rows, each a name and cells, in which nothing is best."""
-    columns = [plain(head, [cells[i] for _, cells in rows]) for i, head in enumerate(heads)]
+def table_of(
+    corner: str,
+    heads: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[str]]],
+    *notes: str,
+    words: Sequence[str] = (),
+) -> Table:
+    """A table from its rows, each a name and cells, in which nothing is best; `words`: heads of columns of words."""
+    columns = [
+        replace(plain(head, [cells[i] for _, cells in rows]), words=head in words) for i, head in enumerate(heads)
+    ]
     return Table(corner, tuple(name for name, _ in rows), tuple(columns), notes)
 
 

@@ -20,13 +20,8 @@ from smoothcert.runs.exchange import rounded_down
 from smoothcert.runs.run import Claim, Row, Run
 
 UNKNOWN = "–"
+NAME = 24  # characters of a class's name in a table
 NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "an unstated norm"}
-CLASSES = {
-    "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-    "fashion_mnist": (
-        "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
-    ),
-}  # fmt: skip
 OTHER_QUESTIONS = (
     "These runs answer different questions (radii asked for, or the class that was tested): their ACR do not compare."
 )
@@ -125,15 +120,26 @@ def warning(claims: Sequence[Claim]) -> str | None:
     return OTHER_QUESTIONS if len({claim.comparable for claim in claims}) > 1 else None
 
 
+def units(runs: Sequence[Run], spaced: bool = False) -> str:
+    """In what the radii of these runs are told: inputs in [0,1], or units of a scale."""
+    found = " or ".join(dict.fromkeys("inputs in [0,1]" if run.spec is None else run.spec.data.units for run in runs))
+    return found.replace("[0,1]", "[0, 1]") if spaced else found
+
+
 def class_names(run: Run) -> tuple[str, ...]:
-    """The names of a run's classes by their number, of well-known data sets; none where they are not known."""
-    return () if run.spec is None else CLASSES.get(run.spec.data.spec, ())
+    """The names of a run's classes by their number; none where they are unknown."""
+    return () if run.spec is None else run.spec.data.class_names
 
 
-def class_name(run: Run, label: int) -> str:
-    """One class as it is shown: its name or its number; an abstention names none."""
+def class_name(run: Run, label: int, most: int | None = None) -> str:
+    """One class as it is shown: its name, cut to so many characters, or its number; an abstention names none."""
     names = class_names(run)
-    return "none" if label == ABSTAIN else names[label] if 0 <= label < len(names) else str(label)
+    return "none" if label == ABSTAIN else cut(names[label], most) if 0 <= label < len(names) else str(label)
+
+
+def cut(name: str, most: int | None) -> str:
+    """A name for a place of so many characters."""
+    return name if most is None or len(name) <= most else f"{name[: most - 1].rstrip()}…"
 
 
 def outcome(row: Row) -> str:
@@ -225,7 +231,7 @@ def _at(radius: float, runs: Sequence[Figures], same: bool) -> Column:
     alike = len({(claim.test_class == "labels", claim.guarantee == "none") for claim in claims}) == 1
     merit = share if same and alike and all(claim.exact(radius) for claim in claims) else None
     norms = " or ".join(sorted({claim.norm for claim in claims})).replace("unstated", "unstated norm")
-    over = f"certified accuracy (%) at radius, {norms}, inputs in [0,1]"
+    over = f"certified accuracy (%) at radius, {norms}, {units([run.run for run in runs])}"
     return _column(radius_name(radius), runs, lambda run: percent(share(run)), merit, radius, over)
 
 

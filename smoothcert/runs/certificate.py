@@ -145,6 +145,7 @@ def verify_document(
     again: bool = True,
     advance: Callable[[int, int], None] = lambda done, total: None,
     words: Callable[[Document], Mapping[str, Any]] = Document.tables,
+    threads: int | None = None,
 ) -> Findings:
     """`check` with the model loaded, from where it is now if it has moved; and against the data, where they are given.
 
@@ -158,7 +159,7 @@ def verify_document(
     loaded, changed = certified_model(found.run, places) if again else (None, [])
     classifier = absent_model(found.run)
     if found.known is not None and loaded is not None:
-        classifier = ready(loaded, found.known).classifier
+        classifier = ready(loaded, found.known, threads=threads).classifier
     findings = check(found, classifier, again and loaded is not None, advance, words, loaded)
     findings.problems = [*changed, *findings.problems, *_of_memory(found, places.memory)]
     if not again:

@@ -30,6 +30,7 @@ from smoothcert.engine.batch_check import FixedShape, classes
 from smoothcert.engine.local import Local
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import NoNoise
+from smoothcert.progress import Watcher
 from smoothcert.runs import commit
 from smoothcert.runs.remember import Remember
 from smoothcert.runs.run import UNCOUNTED, Row
@@ -44,19 +45,6 @@ if TYPE_CHECKING:
 CHUNK = 32  # inputs whose noise is chosen together; few, so that the first draws come soon
 
 
-@dataclass(frozen=True)
-class Watcher:
-    """Told how a run goes; the command line shows it as a bar."""
-
-    started: Callable[[int, int, int], None] = lambda inputs, done, cap: (
-        None
-    )  # inputs in all, already done, most draws each
-    rows: Callable[[int], None] = lambda rows: None
-    finished: Callable[[int], None] = lambda draws: None
-    choosing: Callable[[int], None] = lambda copies: None  # copies that a search for noise levels has looked at
-    remembering: Callable[[int, int], None] = lambda done, inputs: None
-
-
 def carry_out(
     recipe: Recipe,
     folder: Path,
@@ -66,15 +54,17 @@ def carry_out(
     cluster: Cluster | None = None,
     remember: Remember | None = None,
     whole: Composite | None = None,
+    loaded: Classifier | None = None,
 ) -> int:
     """Answer the recipe's question for every input, continuing where an earlier attempt stopped: how many were left.
 
     On a cluster its workers load the recipe's model themselves; the rows are the same, and only this process writes.
+    `loaded`: the model before it was made fast, where it is at hand, for searches that need its gradients.
     """
     watcher = watcher or Watcher()
     spec, means = recipe.spec, recipe.means
     procedure, source = spec.procedure, Source(classifier, spec.noise)
-    prepare = prepared_by(spec, inputs.tensor(0), classifier, watcher.choosing)
+    prepare = prepared_by(spec, inputs.tensor(0), classifier, watcher.choosing, loaded)
     copies = prepare.copies if prepare else 0
     if getattr(procedure, "labelled", True):
         _refuse_labels(_base(classifier), inputs)
@@ -169,7 +159,11 @@ class Prepare:
 
 
 def prepared_by(
-    spec: Spec, example: Tensor, classifier: Classifier, told: Callable[[int], None] = lambda copies: None
+    spec: Spec,
+    example: Tensor,
+    classifier: Classifier,
+    told: Callable[[int], None] = lambda copies: None,
+    loaded: Classifier | None = None,
 ) -> Prepare | None:
     """What chooses each input's noise; None where all have the same.
 
@@ -182,7 +176,7 @@ def prepared_by(
 
     part.check(spec.noise)
     if part.search == "ascent":
-        return Prepare(part, differentiable(load(spec.model), example), told)
+        return Prepare(part, differentiable(loaded or load(spec.model), example), told)
     rows = getattr(classifier, "rows", None) or batch_rows(example.shape)
     return Prepare(part, FixedShape(classifier, rows), told)
 

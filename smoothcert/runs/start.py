@@ -28,7 +28,9 @@ from smoothcert.data import Inputs, Subset
 from smoothcert.engine.batch_check import classes
 from smoothcert.ensembles.holdout import load_unused
 from smoothcert.errors import ModelError
-from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.progress import Watcher, slowly
+from smoothcert.runs import look
+from smoothcert.runs.certify import carry_out
 from smoothcert.runs.commit import with_secret_seed
 from smoothcert.runs.remember import MemoryUse
 from smoothcert.runs.store import MODEL, is_complete, refuse_strangers
@@ -63,6 +65,7 @@ class ModelObject:
     classifier: Classifier
     place: str
     digest: ModelDigest
+    options: Mapping[str, Any] = field(default_factory=dict)  # of how it is called, inside the classifier already
 
 
 def adapted_model(model: str, adaptation: Adaptation) -> Networks:
@@ -126,16 +129,23 @@ def start(
     """
     resources = resources or Resources()
     refuse_strangers(out)
+    look.require_scale(ask.data, {} if isinstance(ask.model, str) else ask.model.options)
     loaded, whole = _loaded(ask.model, inputs, out)
+    if ask.procedure.labelled:
+        data, inputs = look.by_name(ask.data, inputs, loaded, say)
+        ask = replace(ask, data=data)
     spec = make_spec(ask, inputs, out, whole)
     say(spec.uncovered)
     if spec.commitment is not None and not (out / "recipe.toml").exists():
         say(f"committed to a secret seed, attempt {spec.commitment.attempt} at this question: {spec.commitment.digest}")
     if is_complete(out, spec) and ask.memory is None:
         return 0
-    prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
+    with slowly("making the network fast: exporting it to ONNX, measuring threads (once)", say):
+        prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
     say(prepared.note)
     _refuse_low_bits(prepared.classifier, spec.noise, inputs)
+    if ask.procedure.labelled and not (out / "recipe.toml").exists():
+        say(look.chance(prepared.classifier, inputs))
     notes = tuple(note for note in (prepared.note, ask.note) if note)
     means = Means(
         resources.batch or batch_rows(inputs.shape), prepared.engine, resources.command, resources.threads,
@@ -145,7 +155,8 @@ def start(
         remember = stack.enter_context(ask.memory.opened(spec, out, say)) if ask.memory else None
         watcher = stack.enter_context(watch) if watch else None
         recipe = Recipe(spec, means)
-        return carry_out(recipe, out, inputs, prepared.classifier, watcher, resources.cluster, remember, whole)
+        fast = prepared.classifier
+        return carry_out(recipe, out, inputs, fast, watcher, resources.cluster, remember, whole, loaded)
 
 
 def _refuse_low_bits(classifier: Classifier, noise: Noise, inputs: Inputs) -> None:

@@ -70,6 +70,7 @@ def verify_run(
     redraw: int | None = None,
     seed: int | None = None,
     advance: Callable[[int, int], None] = lambda done, total: None,
+    threads: int | None = None,
 ) -> Findings:
     """Hold what a run was made with against its hashes, and verify the run; `redraw`: rows, ALL or the usual number.
 
@@ -82,7 +83,7 @@ def verify_run(
     if loaded is None:
         findings = verify(run, inputs, absent_model(run), 0, seed, advance, places.memory)
     else:
-        classifier = ready(loaded, inputs.tensor(0)).classifier
+        classifier = ready(loaded, inputs.tensor(0), threads=threads).classifier
         findings = verify(run, inputs, classifier, redraw, seed, advance, places.memory, loaded)
     return replace(findings, problems=[*changed, *findings.problems])
 

@@ -34,6 +34,7 @@ WEIGHTS, CONFIG, STATE = "weights.safetensors", "config.json", "state.pt"
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean and standard deviation of its channels, in [0,1]
 _VALUES = 2**28  # of one input, and classes
 _OPTIONS = 2**14  # the largest depth or width that a config may name, and the length of all options together
+_BARE = ("conv1", "bn1", "layer1", "layer2", "layer3", "linear")  # how names of bare weights begin
 _OPTIONAL = ("num_batches_tracked", "normalise.mean", "normalise.std")  # others keep normalisation outside the weights
 
 
@@ -232,9 +233,16 @@ def read_bare(path: Path) -> tuple[nn.Module, dict[str, Any]]:
     """A `.safetensors` file of a CIFAR residual network whose metadata name its normalisation; depth from its keys."""
     weights, metadata = read_tensors(path)
     said = re.fullmatch(r"mean ([\d.,]+) std ([\d.,]+)", metadata.get("normalisation", ""))
-    if said is None:
+    lacking = [part for part in _BARE if not any(name.startswith(f"{part}.") for name in weights)]
+    extra = [name for name in weights if name.split(".")[0] not in (*_BARE, "normalise")]
+    wrong = [] if said else ["no such normalisation"]
+    wrong += [f"nothing called {', '.join(lacking)}"] if lacking else []
+    wrong += [f"{extra[0][:80]}{f' and {len(extra) - 1} more' * (len(extra) > 1)} besides"] if extra else []
+    if said is None or wrong:
         raise ModelError(
-            f"metadata of '{path}' must hold normalisation 'mean a,b,c std d,e,f' (in [0,1]); got nothing of the kind"
+            f"weights in '{path}' must be those of a CIFAR resnet and no others ({', '.join(_BARE)}), with metadata "
+            f"normalisation 'mean a,b,c std d,e,f' of inputs in [0,1]; got {'; '.join(wrong)}; any other network: "
+            "export it to ONNX"
         )
     try:
         mean, std = (tuple(float(number) for number in part.split(",")) for part in said.groups())

@@ -80,6 +80,13 @@ def test_logs_give_what_the_run_gives(smoothcert, logs):
     assert code == 0 and Path("pictures/entropy.svg").is_file() and "alpha" not in out
 
 
+def test_who_names_a_log_or_its_folder_is_told_the_prefix(smoothcert, logs, tmp_path):
+    for place in ("our_025_certification", "our_025_selection_0.30", "our_025_entropies", str(tmp_path)):
+        meant = tmp_path / "our_025" if place == str(tmp_path) else "our_025"
+        told = f"--certify must be a run, or how the names of its logs begin: {meant}; got {place}"
+        assert smoothcert(f"aces combine --certify {place} --core run") == (2, "", f"smoothcert: {told}\n")
+
+
 def test_a_core_may_be_a_run_and_the_thresholds_few(smoothcert, logs):
     for path in Path().glob("our_025_selection_*"):
         if path.name not in ("our_025_selection_0.30", "our_025_selection_0.50"):

@@ -14,7 +14,8 @@ from smoothcert.classifiers import composite, digest, load, ready
 from smoothcert.cli.main import run
 from smoothcert.data import Subset
 from smoothcert.data import load as load_data
-from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.progress import Watcher
+from smoothcert.runs.certify import carry_out
 from smoothcert.runs.store import read
 from smoothcert.spec import Recipe
 

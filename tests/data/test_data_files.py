@@ -54,7 +54,7 @@ def test_a_range_maps_onto_the_unit_interval(npz):
 @pytest.mark.parametrize(("x", "y", "words"), [
     ([[0.5, np.nan]], [0], "NaN or infinity in selected input number 0"),
     ([[0.5], [np.inf]], [0, 1], "NaN or infinity in selected input number 1"),
-    ([[0.0, 255.0]], [0], r"must lie in \[0, 1\]; got 0 to 255; say what it is by --range lo,hi"),
+    ([[0.0, 255.0]], [0], r"must lie in \[0, 1\]; got 0 to 255; --range lo,hi maps them onto"),
     ([[-0.1, 0.5]], [0], "--range"),
     ([[0.5]], np.array([2**63], dtype=np.uint64), "labels from 0 upwards; got 9223372036854775808"),
     (np.zeros((0, 4)), np.zeros(0, dtype=int), "at least one input"),
@@ -119,6 +119,25 @@ def test_other_archives_say_what_is_missing(tmp_path):
     (tmp_path / "other.txt").write_text("hello")
     with pytest.raises(DataError, match="another kind of file"):
         data.load(str(tmp_path / "other.txt"))
+
+
+def test_channels_last_become_channels_first(npz):
+    x = np.random.default_rng(0).integers(0, 256, (3, 5, 6, 3), dtype=np.uint8)
+    path = npz(x, [0, 1, 2])
+    inputs = data.Subset(path, layout="nhwc").load()
+    assert inputs.shape == (3, 5, 6)
+    assert torch.equal(inputs.tensors(), torch.from_numpy(x).permute(0, 3, 1, 2).float().div(255))
+    assert inputs.digest == data.load(npz(x.transpose(0, 3, 1, 2), [0, 1, 2])).digest
+    assert data.Subset(path, layout="nchw").load().shape == (3, 5, 6)  # as the file is now
+
+
+def test_a_layout_is_one_of_images(npz):
+    with pytest.raises(DataError, match="with --layout must be images"):
+        data.Subset(npz([[0.5]], [0]), layout="nhwc").load()
+    with pytest.raises(OptionError, match="must be one of nchw, nhwc; got 'hwc'"):
+        data.Subset("a.npz", layout="hwc")
+    with pytest.raises(OptionError, match="layout of digits must not be given"):
+        data.Subset("digits", layout="nhwc").load()
 
 
 # --- folders

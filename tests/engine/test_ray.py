@@ -21,7 +21,8 @@ import small_run
 from smoothcert.classifiers import digest, load
 from smoothcert.engine.ray import MOST, Cluster, Ray
 from smoothcert.errors import ModelError, OptionError, SmoothcertError
-from smoothcert.runs.certify import Watcher, carry_out
+from smoothcert.progress import Watcher
+from smoothcert.runs.certify import carry_out
 from smoothcert.runs.store import read
 
 pytest.importorskip("ray")

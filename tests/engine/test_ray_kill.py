@@ -12,7 +12,7 @@ from test_ray import alive, make
 from victims import context
 
 import smoothcert.engine.ray as engine
-from smoothcert.runs.certify import Watcher
+from smoothcert.progress import Watcher
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.study]

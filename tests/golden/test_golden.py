@@ -217,7 +217,7 @@ def made(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setattr(sys, "argv", [])
-        patch.setenv("COLUMNS", "100")
+        patch.delenv("COLUMNS", raising=False)
         patch.setenv("SMOOTHCERT_CACHE", str(place / "cache"))
         small_run.write_data(place / "few.npz")
         islands.write_data(place / "islands.npz", number=16)

@@ -43,6 +43,7 @@ GOOD: Mapping[str, str] = {
     "quantise": "net --data good.npz --split test --max 8 --compare 4 --sigma 0.25 --out {}.onnx",
     "data get": "digits",
     "data list": "",
+    "data scale": "good.npz --out {}.json",
     "ensemble make": "lines:a lines:b --out {}",
     "ensemble forecast": "lines:a lines:b lines:c --data good.npz --sigma 0.25 --max 3 --draws 8 --sizes 1,2 --n 1000",
     "memory create": "{} linear:score --shape 4",
@@ -69,12 +70,12 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
         "norm": "--like log.tsv",
     },
     "certify": {
-        "split": "--data=digits",
+        "split": "--data=digits", "scale_data": "--scale standard",
         **dict.fromkeys(("steps", "draws", "step_size", "sigma_bounds", "evaluations"), SEARCH),
         "sigma_search": "--sigma-per-input", "order": "--memory memory", "ray_workers": "--ray local",
     },
     **{
-        command: {"ray_workers": "--ray local", "split": "--data=digits"}
+        command: {"ray_workers": "--ray local", "split": "--data=digits", "scale_data": "--scale standard"}
         for command in ("predict", "aces certify", "aces select", "route certify")
     },
     "ensemble make": {
@@ -101,6 +102,7 @@ KINDS: Mapping[str, str] = {
     "drops": "numbers", "seeds": "numbers", "range": "numbers", "sigma_bounds": "numbers", "shape": "numbers",
     "theta": "numbers", "theta_for": "settings", "fail_below": "settings", "set_": "settings", "weights": "numbers",
     "names": "few", "branch": "branch", "ensemble": "name", "ray": "address", "device": "name",
+    "classes": "classes", "scale_data": "training", "training": "training",
 }  # fmt: skip
 DRAWING = ("certify", "predict", "aces certify", "aces select", "route certify")
 KINDS_IN: Mapping[tuple[str, str], str] = {
@@ -114,6 +116,7 @@ KINDS_IN: Mapping[tuple[str, str], str] = {
     **{(command, "seed"): "seed" for command in DRAWING}, ("audit", "memory"): "",
     ("audit", "model"): "callable", ("verify", "model"): "callable",  # another file is a finding
     ("certificate", "data"): "data", ("verify", "run"): "run",
+    ("data scale", "out"): "json",
     ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
 
@@ -126,6 +129,9 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
               "linear:not_callable"),
     "callable": ("no/such", "fifo", "/dev/zero", ":", "linear:", "linear:nothing", "linear:not_callable"),
     "data": (*UNREADABLE, "hollow", "mnsit", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz"),
+    "classes": (*UNREADABLE, "hollow"),
+    "training": (*UNREADABLE, "hollow", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz", "digits"),
+    "json": (*(f"{place}.json" for place in (*UNWRITABLE, LONG)), "", "/dev/full", "x.txt", "no/a.json"),
     "run": (*UNREADABLE, "hollow", "../x"),
     "key": (*UNREADABLE, "hollow", "good.npz"),
     "taken": ("key", "hollow", "no/such", *UNWRITABLE),

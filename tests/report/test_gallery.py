@@ -16,8 +16,9 @@ from smoothcert.contracts import Answer, Stream, input_key
 from smoothcert.data import load
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.report.columns import RunColumns
-from smoothcert.report.inputs import SIDE, album, chosen, galleries, uri, votes
-from smoothcert.report.tables import outcome
+from smoothcert.report.html import page
+from smoothcert.report.inputs import album, chosen, galleries, room, uri, votes
+from smoothcert.report.tables import class_name, outcome
 from smoothcert.runs.run import Row, Run
 
 VOTES = (
@@ -141,9 +142,73 @@ def test_data_that_take_minutes_to_check_are_not_shown(tmp_path: Path, monkeypat
     assert not isinstance(album(run(tmp_path)), str)
 
 
-def test_large_inputs_become_small_pictures_with_noise_as_strong_as_it_is() -> None:
-    random = np.random.default_rng(0).random((1, 224, 224), dtype=np.float32)
+def test_inputs_are_shown_at_their_own_size_up_to_256_pixels_with_noise_as_strong_as_it_is() -> None:
+    random = np.random.default_rng(0).random((3, 600, 300), dtype=np.float32)
+    own = np.rint(random[:, :224, :224] * 255).astype(np.uint8).transpose(1, 2, 0)
+    assert np.array_equal(pixels(uri(random[:, :224, :224])), own)
+    assert pixels(uri(random[:, :256])).shape == (128, 150, 3)  # every second
     small = pixels(uri(random))
-    assert max(small.shape) <= SIDE
+    assert small.shape == (200, 100, 3)  # every third
     assert abs(float(small.std()) / 255 - float(random.std())) < 0.01
     assert uri(random) == uri(random)
+
+
+@pytest.mark.parametrize(
+    ("shape", "runs", "inputs", "side"),
+    [
+        ((1, 8, 8), 1, 48, 256),
+        ((3, 32, 32), 3, 16, 256),
+        ((3, 224, 224), 1, 26, 256),  # fewer, at their own size
+        ((3, 224, 224), 4, 6, 256),
+        ((3, 224, 224), 8, 6, 128),  # not fewer than 6: fewer pixels
+        ((3, 224, 224), 100, 6, 64),
+    ],
+)
+def test_pictures_of_a_page_stay_below_their_bound(
+    shape: tuple[int, int, int], runs: int, inputs: int, side: int
+) -> None:
+    assert room(shape, runs) == (inputs, side)
+
+
+def test_a_page_of_224_pixels_has_pictures_of_224_pixels_and_less_than_15_megabytes(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((30, 3, 224, 224), dtype=np.float32)  # worse than any photograph
+    np.savez(tmp_path / "data.npz", x=x, y=np.zeros(30, dtype=np.int64))
+    inputs = load(str(tmp_path / "data.npz"))
+    made = tuple(Row(int(i), 0, 0, 0.5, 1009, answers=VOTES) for i in inputs.indices)
+    place = {
+        "data": str(tmp_path / "data.npz"),
+        "skip": 1,
+        "max": -1,
+        "data_digest": inputs.digest,
+        "shape": [3, 224, 224],
+    }
+    record = run_of(made, "a", seed=3, **place)
+    (found,) = galleries([record])
+    assert (found.side, found.every, found.large, len(found.items)) == (224, 1, True, 26)
+    text = page([record])
+    assert 5e6 < len(text) < 15e6
+    assert 'class="gallery large" style="--side: 224px"' in text
+
+
+def test_small_pictures_are_enlarged_to_one_width(tmp_path: Path) -> None:
+    (found,) = galleries([run(tmp_path)])
+    assert found.side == 4 and not found.large
+    assert 'class="gallery"' in page([run(tmp_path)])
+
+
+def test_classes_have_their_names_whole_in_titles_and_cut_in_tables(tmp_path: Path) -> None:
+    record = run(tmp_path)
+    names = ("a tench, the doctor fish of many ponds", "<goldfish>")
+    object.__setattr__(record.spec.data, "classes", names)
+    (found,) = galleries([record])
+    assert found.items[0].label == names[0] and [bar.name for bar in found.items[0].bars] == [*names, "3"]
+    text = page([record])
+    assert f"<strong>{names[0]}</strong>" in text and "a tench, the doctor fis…" in text
+    assert "&lt;goldfish&gt;" in text and "<goldfish>" not in text
+    assert class_name(record, 1) == names[1] and class_name(record, -1) == "none" and class_name(record, 2) == "2"
+
+
+def test_named_data_sets_bring_their_names() -> None:
+    assert class_name(run_of([Row(0, 1, 1, 0.5)], data="cifar10"), 3) == "cat"
+    assert class_name(run_of([Row(0, 1, 1, 0.5)], data="digits"), 3) == "3"
+    assert class_name(log_of([Row(0, 1, 1, 0.5)]), 3) == "3"

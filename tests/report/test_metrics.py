@@ -182,14 +182,67 @@ def test_bounds_are_given_in_order_and_only_when_all_are_known() -> None:
     assert metrics.lows(log_of((blank,))) is None
 
 
-def test_default_radii_reach_the_largest_and_stay_few() -> None:
+def test_default_radii_reach_the_largest_of_all_runs() -> None:
     def radii(largest: float) -> list[float]:
         return metrics.default_radii([log_of((Row(0, 1, 2, largest),)), RECORD])
 
     assert radii(0.0) == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert radii(1.25) == [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]
-    assert len(radii(25.0)) == 101
-    assert len(radii(1e12)) <= 101
+    assert radii(25.0) == [0.0, 5.0, 10.0, 15.0, 20.0, 25.0]
+
+
+@pytest.mark.parametrize(
+    ("largest", "expected"),
+    [
+        (0.5, [0.0, 0.25, 0.5]),  # quarters wherever they are 3 to 9
+        (2.24, [0.25 * i for i in range(9)]),
+        (0.4999, [0.0, 0.1, 0.2, 0.3, 0.4]),  # else 5 to 8 of a round step
+        (2.25, [0.0, 0.5, 1.0, 1.5, 2.0]),
+        (0.457, [0.0, 0.1, 0.2, 0.3, 0.4]),  # sigma 0.12, 100 000 draws
+        (0.3, [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]),
+        (3.81, [0.5 * i for i in range(8)]),  # sigma 1, as Cohen prints it
+        (0.03, [0.0, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03]),  # a table
+        (10.0, [0.0, 2.5, 5.0, 7.5, 10.0]),  # l1
+        (4e-7, [0.0, 1e-7, 2e-7, 3e-7, 4e-7]),
+        (math.inf, [0.0, 0.25]),
+    ],
+)
+def test_usual_radii_are_round_and_never_one(largest: float, expected: list[float]) -> None:
+    assert metrics.usual_radii(largest) == expected
+
+
+def test_usual_radii_are_five_to_eight_at_every_size() -> None:
+    for largest in [0.5 * 1.0173**k for k in range(-900, 900)]:
+        found = metrics.usual_radii(largest)
+        assert (3 if largest < 2.25 and largest >= 0.5 else 5) <= len(found) <= 9, largest
+        assert found[-1] <= largest
+        assert [float(f"{radius:.3g}") for radius in found] == found
+
+
+@pytest.mark.parametrize(
+    ("largest", "expected"),
+    [
+        (0, [0, 1]),
+        (1, [0, 1]),
+        (2, [0, 1, 2]),
+        (8, list(range(9))),
+        (9, [0, 2, 4, 6, 8]),
+        (11, [0, 2, 4, 6, 8, 10]),
+        (12, [0, 2, 4, 6, 8, 10, 12]),
+        (60, [0, 10, 20, 30, 40, 50, 60]),
+        (100, [0, 25, 50, 75, 100]),
+    ],
+)
+def test_numbers_of_coordinates_are_whole(largest: int, expected: list[int]) -> None:
+    assert metrics.usual_radii(float(largest), whole=True) == expected
+
+
+def test_where_nothing_has_a_radius_there_is_one_in_the_size_of_the_noise() -> None:
+    assert metrics.usual_radii(0.0, level=0.12) == [0.0, 0.1]
+    assert metrics.usual_radii(0.0, level=0.25) == [0.0, 0.25]
+    assert metrics.usual_radii(0.0, level=2.0) == [0.0, 2.0]
+    silent = run_of([Row(0, 1, -1, 0.0)], noise={"name": "gaussian", "sigma": 0.12})
+    assert metrics.default_radii([silent]) == [0.0, 0.1]
 
 
 def test_json_is_plain_and_complete() -> None:

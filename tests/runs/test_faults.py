@@ -18,7 +18,7 @@ from victims import context
 
 from smoothcert.cli.main import run
 from smoothcert.errors import OutputError, RunError
-from smoothcert.runs.certify import Watcher
+from smoothcert.progress import Watcher
 from smoothcert.runs.store import read
 from smoothcert.training import Settings, checkpoints
 from smoothcert.training.loop import Watch, train

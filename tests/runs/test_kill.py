@@ -19,7 +19,7 @@ import torch
 from test_store import without_seconds
 from victims import context
 
-from smoothcert.runs.certify import Watcher
+from smoothcert.progress import Watcher
 from smoothcert.runs.store import read
 
 KILLS, INPUTS, DRAWS = 20, 150, 12_000

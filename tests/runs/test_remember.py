@@ -20,7 +20,7 @@ from smoothcert.contracts import ABSTAIN
 from smoothcert.data import load as load_data
 from smoothcert.errors import OptionError, RunError
 from smoothcert.memory import Memory
-from smoothcert.runs.certify import Watcher
+from smoothcert.progress import Watcher
 from smoothcert.runs.remember import ORDERS, Remember, ordered
 from smoothcert.runs.run import Row
 from smoothcert.runs.store import RunStore, read

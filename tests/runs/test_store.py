@@ -11,7 +11,7 @@ import pytest
 import small_run
 
 from smoothcert.errors import OutputError, RunError
-from smoothcert.runs.certify import Watcher
+from smoothcert.progress import Watcher
 from smoothcert.runs.rows import _dense, _sparse
 from smoothcert.runs.store import RunStore, read
 from smoothcert.sampling.fixed import Fixed

@@ -202,8 +202,19 @@ def test_bare_weights_must_say_their_normalisation(tmp_path):
         with pytest.raises(ModelError, match="normalisation"):
             checkpoints.read_any(path)
     save_file({"a": torch.zeros(1)}, path, metadata={"normalisation": "mean 0 std 1"})
-    with pytest.raises(ModelError, match="got other names"):
+    with pytest.raises(ModelError, match="got nothing called conv1, bn1, layer1, layer2, layer3, linear; a besides"):
         checkpoints.read_any(path)
+
+
+def test_all_that_bare_weights_lack_is_told_at_once(tmp_path):
+    path = tmp_path / "bare.safetensors"
+    state = {name: tensor for name, tensor in make().state_dict().items() if not name.startswith("linear")}
+    save_file({**state, "head.weight": torch.zeros(1), "head.bias": torch.zeros(1)}, path)
+    with pytest.raises(ModelError) as error:
+        checkpoints.read_any(path)
+    told = str(error.value)
+    assert "got no such normalisation; nothing called linear; head.bias and 1 more besides; any other network" in told
+    assert "mean a,b,c std d,e,f" in told and "\n" not in told
 
 
 def test_state_files_hold_plain_values_only(saved):

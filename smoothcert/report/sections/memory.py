@@ -18,12 +18,12 @@ from smoothcert.bounds import Floats
 from smoothcert.contracts import ABSTAIN
 from smoothcert.report import plots
 from smoothcert.report.columns import columns
-from smoothcert.report.inputs import album
+from smoothcert.report.inputs import SMALL, album
 from smoothcert.report.metrics import LEVEL, envelope, figures, radius_name, same_inputs
 from smoothcert.report.paired import Estimate, resampled
 from smoothcert.report.render import fill
 from smoothcert.report.section import Figure, Section, table_of
-from smoothcert.report.tables import NORMS, UNKNOWN, class_name, decimal, outcome, percent
+from smoothcert.report.tables import NAME, NORMS, UNKNOWN, class_name, decimal, outcome, percent
 from smoothcert.runs.run import BeforeMemory, Row, Run
 
 if TYPE_CHECKING:
@@ -257,11 +257,11 @@ def _conflict(run: Run, row: Row, settled: BeforeMemory, owners: dict[int, int])
     region = f"region {settled.by}" + (f" (input {owners[settled.by]})" if settled.by in owners else "")
     why = {"switched": "took the label of", "shrunk": "made room for", "answered": "lies in"}[how(row, settled)]
     sigma = UNKNOWN if row.sigma is None else f"{row.sigma:.3g}"
-    return [sigma, said, _answer(run, row.predicted, row.radius), class_name(run, row.label), f"{why} {region}"]
+    return [sigma, said, _answer(run, row.predicted, row.radius), class_name(run, row.label, NAME), f"{why} {region}"]
 
 
 def _answer(run: Run, label: int, radius: float) -> str:
-    return f"{class_name(run, label)}, {decimal(radius)}"
+    return f"{class_name(run, label, NAME)}, {decimal(radius)}"
 
 
 def _extremes(found: OwnLevels) -> str:
@@ -269,6 +269,7 @@ def _extremes(found: OwnLevels) -> str:
     pictures = album(found.run) if found.levels else ""
     if isinstance(pictures, str):
         return ""
+    pictures = replace(pictures, side=SMALL)
     rows = sorted((row for row in found.run.rows if row.sigma is not None), key=lambda row: row.sigma or 0.0)
     sides = ("smallest σ", rows[:EXTREMES]), ("largest σ", rows[::-1][:EXTREMES])
     extremes = [

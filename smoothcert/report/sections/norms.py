@@ -16,7 +16,7 @@ from smoothcert.bounds import Floats
 from smoothcert.contracts import Norm
 from smoothcert.norms import ORDERS, converted
 from smoothcert.report.columns import columns
-from smoothcert.report.metrics import Share, radii_up_to, radius_name
+from smoothcert.report.metrics import Share, radius_name, usual_radii
 from smoothcert.report.section import Section, Table, table_of
 from smoothcert.report.tables import NORMS, decimal, percent
 from smoothcert.runs.exchange import rounded_down
@@ -89,10 +89,10 @@ def _table(wanted: Norm, runs: Sequence[Run]) -> Table:
 
 
 def _radii(wanted: Norm, runs: Sequence[InNorm]) -> list[float]:
-    """Radii to tell of: 1/255, 2/255, … in l∞, quarters elsewhere, as far as any run reaches."""
+    """Radii to tell of: 1/255, 2/255, … in l∞, the usual ones elsewhere, as far as any run reaches."""
     largest = max(float(run.radius.max(initial=0.0)) for run in runs)
     if wanted != "linf":
-        return radii_up_to(largest)
+        return usual_radii(largest, whole=wanted == "l0")
     return [steps / 255 for steps in STEPS if steps == 1 or steps / 255 <= largest]
 
 
