@@ -11,6 +11,7 @@ import torch
 from onnx import TensorProto
 from onnx_files import FLOAT, INT, weights, write
 
+import smoothcert
 from smoothcert import catalog
 from smoothcert.classifiers import load, ready
 from smoothcert.classifiers.adapted import Adaptation, adapted
@@ -300,3 +301,13 @@ def test_damaged_files_get_one_line(tmp_path, seed):
         load(path)(X[:1])
     except SmoothcertError as error:
         assert "\n" not in str(error)
+
+
+def test_python_says_how_a_file_is_called_in_the_same_words(tmp_path):
+    path = write(tmp_path / "m.onnx", classes=1)
+    labels = (X.flatten(1) @ weights((1, 4, 4), 1))[:, 0] > 0
+    inside = X.clamp(0, 1)
+    found = smoothcert.certify(str(path), (inside, labels.long()), sigma=0.25, n=200, binary="logit", progress=False)
+    assert len(found.rows) == len(X) and {row.predicted for row in found.rows} <= {-1, 0, 1}
+    with pytest.raises(ModelError, match="got one an input: say what it is"):
+        smoothcert.certify(str(path), (inside, labels.long()), sigma=0.25, n=200, progress=False)
