@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SUBSET = {"split", "skip", "start", "max", "image_size", "value_range", "layout", "classes"}
 OF_OBJECTS = {"max", "layout", "classes"}  # of these, what inputs given as objects can have
-SCALE, CALLED = ("scale", "scale_data"), ("output", "model_layout")
+SCALE, CALLED = ("scale", "scale_data"), ("output", "model_layout", "binary")
 
 
 @checked
@@ -90,7 +90,7 @@ def certify(
     more: split, skip, start, max, image_size, value_range, layout and classes (names of the model's classes by number,
         or a file of them) as options of the command; of data given as objects only max, layout and classes. scale:
         features on scales of their own, minmax or standard, fitted on scale_data (training inputs), a file.json, or
-        none; σ and radii are then in its units. output, model_layout: how a model in a file is called.
+        none; σ and radii are then in its units. output, model_layout, binary: how a model in a file is called.
     """
     scheme = sampling_for(radius, n, alpha, sampling)
     question = Question(_noise(sigma, noise), Certify(n0, scheme, against), seed, arithmetic, preparation, memory)
@@ -238,10 +238,11 @@ def _scale(data: Given, subset: Subset) -> Scale | None:
 
 def _adaptation(subset: Subset, more: dict[str, Any]) -> Adaptation:
     """How the model is called: in its own units, and as was asked."""
-    scale, (output, layout) = subset.scale or Scale("none"), (more.get(name) or "" for name in CALLED)
-    if not (isinstance(output, str) and isinstance(layout, str)):
-        raise OptionError("output and model_layout must be text; got something else")
-    return Adaptation(output, cast("Any", layout), scale.offset, scale.width)
+    scale, said = subset.scale or Scale("none"), [more.get(name) or "" for name in CALLED]
+    if not all(isinstance(one, str) for one in said):
+        raise OptionError(f"{', '.join(CALLED)} must be text; got something else")
+    output, layout, binary = (cast("Any", one) for one in said)
+    return Adaptation(output, layout, scale.offset, scale.width, binary)
 
 
 def _keep_inputs(folder: Path, x: Array, y: Array) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, ready
 from smoothcert.classifiers.adapted import Adaptation, adapted
-from smoothcert.classifiers.objects import digest_called
+from smoothcert.classifiers.module import Module
+from smoothcert.classifiers.objects import digest_called, stands_for
 from smoothcert.contracts import Certificate, Classifier, Norm, Source
 from smoothcert.errors import OptionError, RunError
 from smoothcert.report.compare import Compared, compare
@@ -118,6 +119,9 @@ class HeldRun(Run):
         from smoothcert.smoothed import as_classifier
 
         classifier, inputs = as_classifier(held), Places(data=data).inputs(self)
+        own = (self.folder or Path()) / MODEL / composite.NETWORK
+        if isinstance(classifier, Module) and own.is_file() and stands_for(own, classifier):
+            return verify_run(self, Places(data=data), redraw, seed)
         scale = self.asked.data.scale
         called = Adaptation() if scale is None else Adaptation(offset=scale.offset, width=scale.width)
         if digest_called(classifier, called).hex != self.asked.model_digest:

@@ -13,7 +13,7 @@ from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
-from smoothcert.classifiers.objects import NOTE, OBJECT
+from smoothcert.classifiers.objects import OBJECT
 from smoothcert.errors import THREADS, ModelError, require_count, unknown
 
 if TYPE_CHECKING:
@@ -154,8 +154,7 @@ def _fast(classifier: Classifier, example: Tensor, engine: str, threads: int | N
     from smoothcert.classifiers.module import Module
 
     if isinstance(classifier, onnx.Onnx):
-        origins = (classifier.metadata.get(key, "") for key in ("smoothcert", NOTE))  # quantised, or made of an object
-        found = Ready(classifier, "onnxruntime", "; ".join(filter(None, origins)))
+        found = Ready(classifier, "onnxruntime")
     else:
         if threads is not None:
             torch.set_num_threads(threads)

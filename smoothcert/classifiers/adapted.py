@@ -2,6 +2,7 @@
 
     output    which output of an ONNX file holds the scores
     layout    nhwc: the model takes channels last
+    binary    the model gives one score for each input: the logit or the probability of the second of two classes
     offset    of every feature: the model takes x·width + offset, as where `--scale` measures features in their own
     width     units, and σ and radii with them
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from smoothcert.contracts import Classifier
 
 LAYOUTS = ("nchw", "nhwc")
+BINARY = ("logit", "probability")
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,13 @@ class Adaptation:
     layout: Literal["", "nchw", "nhwc"] = ""
     offset: tuple[float, ...] = ()
     width: tuple[float, ...] = ()
+    binary: Literal["", "logit", "probability"] = ""
 
     def __post_init__(self) -> None:
         if self.layout and self.layout not in LAYOUTS:
             raise unknown("layout of a model", self.layout, LAYOUTS)
+        if self.binary and self.binary not in BINARY:
+            raise unknown("binary of a model", self.binary, BINARY)
         if len(self.offset) != len(self.width):
             raise OptionError(f"a scale must have an offset for every width; got {len(self.offset)}, {len(self.width)}")
         if not all(math.isfinite(value) for value in (*self.offset, *self.width)) or min(self.width, default=1.0) <= 0:
@@ -66,6 +71,18 @@ class Adaptation:
             x = x.permute(0, 2, 3, 1)
         return x
 
+    def after(self, scores: Any) -> Any:
+        """What the model gives → scores [batch, classes]: of one score a pair with the larger one where it points."""
+        import torch
+
+        if not self.binary:
+            return scores
+        one = torch.as_tensor(scores)
+        if one.ndim not in (1, 2) or one.shape[1:] not in ((), (1,)):
+            raise ModelError(f"binary must be of a model with one score an input; got scores {list(one.shape)}")
+        one = one.reshape(-1)
+        return torch.stack([-one if self.binary == "logit" else 1 - one, one], dim=1)
+
 
 def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
     """The classifier, called in this way; whatever makes it fast still finds what it is."""
@@ -77,7 +94,7 @@ def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
     if not adaptation.options:
         return classifier
     if isinstance(classifier, Onnx):
-        return replace(classifier, adaptation=adaptation)
+        return classifier.adapted(adaptation)
     if adaptation.output:
         raise ModelError(f"output must name an output of an ONNX file; got '{adaptation.output}' and another model")
     if isinstance(classifier, HasMembers):
@@ -86,7 +103,7 @@ def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
         return replace(classifier, network=_network(classifier.network, adaptation))
     inner: Callable[[Any], Any] = classifier.function if isinstance(classifier, Function) else classifier
     names = getattr(classifier, "class_names", ())
-    return Function(lambda x: inner(adaptation.before(x)), getattr(classifier, "note", ""), names)
+    return Function(lambda x: adaptation.after(inner(adaptation.before(x))), getattr(classifier, "note", ""), names)
 
 
 def _network(network: Any, adaptation: Adaptation) -> Any:
@@ -102,6 +119,6 @@ def _network(network: Any, adaptation: Adaptation) -> Any:
             return repr(adaptation)
 
         def forward(self, x: Tensor) -> Any:
-            return self.inner(adaptation.before(x))
+            return adaptation.after(self.inner(adaptation.before(x)))
 
     return AdaptedNetwork().eval()

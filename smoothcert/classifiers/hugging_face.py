@@ -20,7 +20,7 @@ from smoothcert import foreign
 from smoothcert.classifiers import digests
 from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.classifiers.module import TOKENS, Module
-from smoothcert.classifiers.onnx import quiet
+from smoothcert.classifiers.undisturbed import quiet
 from smoothcert.errors import ModelError, reason
 
 PREFIX = "hf:"

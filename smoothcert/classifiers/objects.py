@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,8 @@ def exported(classifier: Any, example: Tensor) -> bytes:
         raise ModelError("not exportable to ONNX (nothing was written)")
     network = onnx.load_model_from_string(content)
     said = {NOTE: classifier.note} if classifier.note else {}
+    if names := getattr(classifier, "class_names", ()):
+        said["class_names"] = json.dumps(list(names))
     onnx.helper.set_model_props(network, {STATE: state_of(classifier), **said})
     written: bytes = network.SerializeToString()
     return written

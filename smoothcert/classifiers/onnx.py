@@ -6,66 +6,81 @@ on the batch size for the networks tried.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import hashlib
-import io
-import logging
-import signal
+import math
 import tempfile
-import threading
-import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from smoothcert import foreign
 from smoothcert.classifiers.adapted import Adaptation
-from smoothcert.errors import ModelError
+from smoothcert.classifiers.graph import KINDS, LARGEST_GRAPH, Reading, read
+from smoothcert.classifiers.undisturbed import interruptions_after, quiet
+from smoothcert.errors import ModelError, reason
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 1.0  # seconds in which a second interruption is taken for the same
 LARGEST = 2**31  # bytes of a file without its external data: no ONNX file can be larger
-TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
 
 @dataclass(frozen=True, eq=False)
 class Onnx:
-    """One input [batch, ...] in [0,1], first output scores [batch, classes]."""
+    """One input [batch, ...] in [0,1] → scores [batch, classes], from the output that holds them (`graph.read`)."""
 
     path: Path
     threads: int | None = None
     content: bytes | None = field(default=None, repr=False)  # the network itself, where it is no file of the user's
     adaptation: Adaptation = field(default_factory=Adaptation)
-    rows: int | None = field(init=False, default=None)  # a batch size frozen at export
-    metadata: dict[str, str] = field(init=False, default_factory=dict, repr=False)  # what the file says of itself
+    known: Reading | None = field(default=None, repr=False)  # what was read before, if it was
+    reading: Reading = field(init=False, repr=False)
     _session: Any = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
-        session = _open(self.path, self.threads, self.content)
-        try:
-            inputs = [(value.name, value.type, value.shape) for value in session.get_inputs()]
-            metadata = dict(session.get_modelmeta().custom_metadata_map)
-        except UnicodeDecodeError as error:
-            raise ModelError(f"names in {self.path} must be UTF-8 text; got others ({error.reason})") from error
-        if len(inputs) != 1:
-            raise ModelError(f"{self.path} must have one input; got {[name for name, _, _ in inputs]}")
-        _, kind, shape = inputs[0]
-        if kind not in TYPES:
-            raise ModelError(f"the input of {self.path} must be a float tensor; got {kind}")
-        batch = shape[0] if shape else None
-        object.__setattr__(self, "rows", batch if isinstance(batch, int) and batch > 0 else None)
-        object.__setattr__(self, "metadata", metadata)
-        object.__setattr__(self, "_session", session)
+        found, session = self.known, None
+        if found is None:
+            session = _open(self.path, self.threads, self.content)
+            opened = functools.partial(_open, self.path, self.threads)
+            found = read(self.path, session, self.adaptation, self._graph, opened)
+        object.__setattr__(self, "reading", found)
+        object.__setattr__(self, "_session", session if found.content is None else None)
+        self._opened()
+
+    @property
+    def rows(self) -> int | None:
+        """The batch size that it must be called with; None: any."""
+        return self.reading.rows
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the file says of itself."""
+        return self.reading.metadata
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, where the file holds any."""
+        return self.reading.class_names
+
+    @property
+    def note(self) -> str:
+        """What was assumed or done to call it; what it was made of, where it says so."""
+        return self.reading.note
 
     def with_threads(self, threads: int) -> Onnx:
         """The same network in a session of so many threads."""
-        return replace(self, threads=threads)
+        return replace(self, threads=threads, known=self.reading)
+
+    def adapted(self, adaptation: Adaptation) -> Onnx:
+        """The same file, called in another way."""
+        if self.adaptation.options:
+            raise ModelError(
+                f"{self.path.name} must be adapted once; got a model that is: give all options for the file"
+            )
+        return replace(self, adaptation=adaptation, known=None)
 
     def rest(self) -> None:
         """Let go of the session's memory; the next call opens another."""
@@ -77,19 +92,84 @@ class Onnx:
         held = [self.content] if self.content is not None else [part.read_bytes() for part in parts(self.path)]
         return hashlib.sha256(b"".join(held)).hexdigest()
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def _opened(self) -> Any:
         if self._session is None:
-            object.__setattr__(self, "_session", _open(self.path, self.threads, self.content))
-        x = self.adaptation.before(x)
-        declared = self._session.get_inputs()[0]
-        if len(declared.shape) != x.ndim or any(
-            isinstance(want, int) and want != got for want, got in zip(declared.shape[1:], x.shape[1:], strict=True)
-        ):
-            raise ModelError(f"{self.path.name} takes inputs of shape {declared.shape[1:]}; got {list(x.shape[1:])}")
-        values = x.contiguous().numpy().astype(TYPES[declared.type], copy=False)
-        output = self._session.get_outputs()[0].name
-        scores = self._session.run([output], {declared.name: values})[0]
-        return torch.from_numpy(scores).float()
+            object.__setattr__(self, "_session", _open(self.path, self.threads, self.reading.content or self.content))
+        return self._session
+
+    def _graph(self) -> Any:
+        """The graph, to be looked at and changed; None where it is large or its weights are in other files."""
+        import onnx
+
+        raw = self.content
+        if raw is None and len(parts(self.path)) == 1:
+            raw = self.path.read_bytes()
+        return onnx.load_model_from_string(raw) if raw is not None and len(raw) <= LARGEST_GRAPH else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        session, values = self._opened(), self.fed(x)
+        try:
+            found = session.run(list(self.reading.outputs), {self.reading.entry.name: values})
+        except Exception as error:
+            # ONNX Runtime raises a family of its own where a graph does not fit what it is given.
+            raise ModelError(
+                f"{self.path.name} must accept inputs {list(values.shape)}; it raised: {reason(error)}"
+            ) from error
+        scores = torch.from_numpy(found[0] if len(found) == 1 else np.stack(found, axis=1)).float()
+        if not self.adaptation.binary and scores.shape[1:] in ((), (1,)) and scores.shape != x.shape:
+            raise ModelError(
+                f"{self.path.name} must give scores of at least 2 classes; got one an input: say what it is, --binary "
+                "logit (the second class above 0) or --binary probability (of the second class)"
+            )
+        return cast(Tensor, self.adaptation.after(scores))
+
+    def fed(self, x: Tensor) -> Any:
+        """Inputs [batch, ...] as an array of the kind and shape that the graph takes."""
+        x = self._shaped(self.adaptation.before(x))
+        if self.rows is not None and len(x) != self.rows:
+            raise ModelError(f"{self.path.name} must be given exactly {self.rows} rows at a time; got {len(x)}")
+        kind = KINDS[self.reading.entry.kind]
+        if kind == "uint8":  # in steps of 1/255, unless a scale has brought inputs back to their own units
+            x = (x if self.adaptation.width else 255 * x).round().clamp(0, 255)
+        return x.contiguous().numpy().astype(kind, copy=False)
+
+    def _shaped(self, x: Tensor) -> Tensor:
+        """Images turned where only that fits, and flat where the graph takes rows of values."""
+        want, got, layout = self.reading.entry.shape[1:], tuple(x.shape[1:]), self.adaptation.layout
+        if _fits(want, got):
+            return x
+        if not layout and x.ndim == 4 and self.reading.entry.channels_last and _fits(want, (*got[1:], got[0])):
+            return x.permute(0, 2, 3, 1)
+        if len(want) == 1 and _fits(want, (math.prod(got),)):
+            if len(got) == 3 and got[0] > 1 and not layout:
+                raise ModelError(
+                    f"{self.path.name} takes images as rows of {want[0]} values, in an order that no file says: give "
+                    "--model-layout nchw (channel after channel) or --model-layout nhwc (pixel after pixel)"
+                )
+            return x.flatten(1)
+        if len(want) == 2 and 1 in (got[0], got[-1]) and len(got) == 3 and _fits(want, without := _one_channel(got)):
+            return x.reshape(len(x), *without)
+        raise ModelError(f"{self.path.name} takes inputs of shape {list(want)}; got {list(got)}{_remedy(want, got)}")
+
+
+def _fits(want: tuple[Any, ...], got: tuple[int, ...]) -> bool:
+    return len(want) == len(got) and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(want, got, strict=True)
+    )
+
+
+def _one_channel(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an image without its one channel, first or last."""
+    return shape[1:] if shape[0] == 1 else shape[:-1]
+
+
+def _remedy(want: tuple[Any, ...], got: tuple[int, ...]) -> str:
+    """The option that would help, if any."""
+    if len(want) != 3 or len(got) != 3:
+        return " (the data must have the shape that the model takes)"
+    if sorted(map(str, want)) == sorted(map(str, got)):
+        return " (channels last: --model-layout nhwc where the model has them so, --layout where the data have)"
+    return " (--image-size resizes the images of a folder; --model-layout nhwc where the model takes channels last)"
 
 
 def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
@@ -102,15 +182,14 @@ def _open(path: Path, threads: int | None, content: bytes | None) -> Any:
     options = onnxruntime.SessionOptions()
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what goes wrong is said in our words, from what it raises
     if threads is not None:
         options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(content or str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         # ONNX Runtime raises a family of its own for damaged and foreign files; its first line says enough.
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"{path} must be a network that ONNX Runtime can load; got: {reason}") from error
+        raise ModelError(f"{path} must be a network that ONNX Runtime can load; got: {reason(error)}") from error
 
 
 def parts(path: Path) -> list[Path]:
@@ -203,51 +282,3 @@ def _reason(error: BaseException) -> str:
         error = error.__cause__
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip()[:120]}" if lines else type(error).__name__
-
-
-@contextlib.contextmanager
-def interruptions_after() -> Iterator[None]:
-    """A signal to stop that comes inside is handled at the end; if another one follows a while later, that at once.
-
-    The exporter cannot bear an exception out of nowhere: it calls back from places where one is dropped (finalisers)
-    or turned into another, and one while it imports libraries has ended in a crash. An interruption must neither be
-    lost nor be taken for a network that cannot be exported.
-    """
-    if threading.current_thread() is not threading.main_thread():  # handlers run in the main thread only
-        yield
-        return
-    came: list[tuple[signal.Signals, float]] = []
-    usual = {number: handler for number in STOPS if callable(handler := signal.getsignal(number))}
-
-    def noted(number: int, frame: FrameType | None) -> None:
-        if came and time.monotonic() - came[0][1] > PATIENCE:
-            usual[signal.Signals(number)](number, frame)
-        came.append((signal.Signals(number), time.monotonic()))
-
-    for number in usual:
-        signal.signal(number, noted)
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            if signal.getsignal(number) is noted:  # a handler may have put another in its place
-                signal.signal(number, handler)
-        if came:
-            usual[came[0][0]](came[0][0], None)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Exporter and quantiser tell their progress on stdout, in logs and in warnings; none of it is for our user."""
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        finally:
-            logging.disable(level)

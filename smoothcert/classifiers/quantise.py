@@ -12,14 +12,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from smoothcert.classifiers import arrange, digest, load, try_once
 from smoothcert.classifiers.module import Module
-from smoothcert.classifiers.onnx import Onnx, from_network, quiet
+from smoothcert.classifiers.onnx import Onnx, from_network
+from smoothcert.classifiers.undisturbed import quiet
 from smoothcert.contracts import Classifier, Noise, Stream
 from smoothcert.data import Inputs
 from smoothcert.errors import DataError, ModelError, reason
@@ -104,6 +105,9 @@ def as_onnx(classifier: Classifier, example: Tensor) -> Onnx:
         return from_network(classifier.exportable, example)
     if not isinstance(classifier, Onnx):
         raise ModelError("a model to quantise must be a checkpoint or an ONNX file; got a callable")
+    if classifier.adaptation.options:
+        said = ", ".join(classifier.adaptation.options)
+        raise ModelError(f"a model to quantise must be the ONNX file itself; got one with {said} of its own")
     if (origin := origin_of(classifier)) or _quantised_layers(_read(classifier)):
         raise ModelError(f"{classifier.path} must be a network of floats; got {origin or 'a quantised one'}")
     return classifier
@@ -115,7 +119,7 @@ def quantise(network: Onnx, noisy: Tensor, origin: str) -> Onnx:
     network(batches[0])  # refuses another shape in our words
     with tempfile.TemporaryDirectory(prefix="smoothcert-") as folder, quiet():
         try:
-            model = _quantised(_read(network), batches, Path(folder))
+            model = _quantised(_read(network), [network.fed(batch) for batch in batches], Path(folder))
         except Exception as error:
             # The quantiser raises whatever a stranger's graph provokes; its first line says enough.
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -125,7 +129,7 @@ def quantise(network: Onnx, noisy: Tensor, origin: str) -> Onnx:
     entry = model.metadata_props.add()
     entry.key, entry.value = KEY, origin
     found = Onnx(Path("int8.onnx"), network.threads, model.SerializeToString())
-    if found.rows != network.rows:
+    if found.rows not in (None, network.rows):
         raise ModelError("the network cannot be quantised (its batch size would change)")
     return found
 
@@ -155,13 +159,13 @@ def speedup(before: Onnx, after: Onnx, example: Tensor, threads: int | None = No
     return Speedup(statistics.median(ratios), min(ratios), max(ratios))
 
 
-def _quantised(model: ModelProto, batches: list[Tensor], folder: Path) -> ModelProto:
+def _quantised(model: ModelProto, batches: list[Any], folder: Path) -> ModelProto:
     """Fold what can be folded, watch the ranges, quantise."""
     import onnx
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    feeds = iter([{model.graph.input[0].name: batch.numpy()} for batch in batches])
+    feeds = iter([{model.graph.input[0].name: batch} for batch in batches])
     given, folded, result = (str(folder / f"{name}.onnx") for name in ("float", "folded", "int8"))
     onnx.save(model, given)
     quant_pre_process(given, folded, skip_symbolic_shape=True)
@@ -192,8 +196,9 @@ def _batches(noisy: Tensor, rows: int | None) -> list[Tensor]:
 def _read(network: Onnx) -> ModelProto:
     import onnx
 
+    content = network.reading.content or network.content
     try:
-        model = onnx.load_from_string(network.content) if network.content is not None else onnx.load(network.path)
+        model = onnx.load_from_string(content) if content is not None else onnx.load(network.path)
     except Exception as error:  # of a file that ONNX Runtime could read, and onnx cannot
         raise ModelError(f"{network.path} must be a network that onnx can read; got: {reason(error)}") from error
     if model.graph.input[0].type.tensor_type.elem_type != onnx.TensorProto.FLOAT:

@@ -22,7 +22,7 @@ from torch import Tensor, fx, nn
 
 from smoothcert import foreign
 from smoothcert.classifiers.module import TRUST, Module
-from smoothcert.classifiers.onnx import quiet
+from smoothcert.classifiers.undisturbed import quiet
 from smoothcert.errors import ModelError, reason
 from smoothcert.training import checkpoints
 

@@ -48,6 +48,7 @@ class Drawing(NamedTuple):
     scale_data: o.ScaleData = None
     output: o.Output = None
     model_layout: o.ModelLayout = None
+    binary: o.Binary = None
     engine: o.Engine = "auto"
     threads: o.Threads = None
     ray: Annotated[str | None, typer.Option(help="Draw on a Ray cluster: local, or HOST:PORT.")] = None
@@ -107,8 +108,12 @@ class Drawing(NamedTuple):
         from smoothcert.data import Scale
         from smoothcert.runs.start import adapted_model
 
+        given = {"output": self.output, "model-layout": self.model_layout, "binary": self.binary}
+        if empty := [name for name, value in given.items() if value == ""]:
+            raise OptionError(f"--{empty[0]} must say something; got nothing")
         scale = data.scale or Scale("none")
-        asked = Adaptation(self.output or "", cast("Any", self.model_layout or ""), scale.offset, scale.width)
+        output, layout, binary = (cast("Any", value or "") for value in given.values())
+        asked = Adaptation(output, layout, scale.offset, scale.width, binary)
         if not asked.options:
             return model
         if not isinstance(model, str):

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from onnx_files import stuck
 from torch import nn
 
 from smoothcert.classifiers import digest, load, ready, wrap
@@ -88,15 +89,23 @@ def test_onnx_files(tmp_path):
 
 
 def test_a_frozen_batch_size_is_served(tmp_path):
-    network = small()
-    path = tmp_path / "frozen.onnx"
-    torch.onnx.export(network, (torch.rand(3, 1, 4, 4),), str(path), dynamo=True, external_data=False, verbose=False)
+    network, path = small(), tmp_path / "frozen.onnx"
+    torch.onnx.export(
+        stuck(network, 3, 1, 4, 4),
+        (torch.rand(3, 1, 4, 4),),
+        str(path),
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
     loaded = load(path)
     assert loaded.rows == 3
     probe = torch.rand(64, 1, 4, 4)
     settled = check_batches(loaded, probe, 64)
     assert "exactly 3 rows" in settled.note
     assert torch.allclose(settled.call(probe), network(probe), atol=1e-5)
+    torch.onnx.export(network, (torch.rand(3, 1, 4, 4),), str(path), dynamo=True, external_data=False, verbose=False)
+    assert load(path).rows is None and torch.allclose(load(path)(probe), network(probe), atol=1e-5)
 
 
 @pytest.mark.parametrize(

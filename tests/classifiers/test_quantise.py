@@ -8,10 +8,12 @@ import pytest
 import torch
 import typer
 from onnx import numpy_helper
+from onnx_files import stuck, write
 from torch import nn
 
 from smoothcert import catalog
 from smoothcert.classifiers import digest, load, quantise, wrap
+from smoothcert.classifiers.adapted import Adaptation, adapted
 from smoothcert.classifiers.onnx import Onnx, from_network
 from smoothcert.cli import quantise as cli
 from smoothcert.cli.main import run
@@ -117,12 +119,28 @@ def test_ranges_are_those_of_the_noisy_inputs(pair):
 
 
 def test_a_frozen_batch_size_stays(tmp_path, trained):
-    path = tmp_path / "frozen.onnx"
-    torch.onnx.export(trained, (torch.rand(3, 1, 8, 8),), str(path), dynamo=True, external_data=False, verbose=False)
+    path, options = tmp_path / "frozen.onnx", {"dynamo": True, "external_data": False, "verbose": False}
+    torch.onnx.export(stuck(trained, 3, 1, 8, 8), (torch.rand(3, 1, 8, 8),), str(path), **options)
     after = quantise.quantise(quantise.as_onnx(load(path), torch.rand(1, 8, 8)), torch.rand(8, 1, 8, 8), "")
     assert after.rows == 3 and after(torch.rand(3, 1, 8, 8)).shape == (3, 10)
     with pytest.raises(DataError, match="exactly 3 rows needs at least 3 inputs; got 2"):
         quantise.quantise(load(path), torch.rand(2, 1, 8, 8), "")
+    torch.onnx.export(trained, (torch.rand(3, 1, 8, 8),), str(path), **options)
+    after = quantise.quantise(load(path), torch.rand(8, 1, 8, 8), "")  # this one was made free
+    assert after.rows is None and after(torch.rand(5, 1, 8, 8)).shape == (5, 10)
+
+
+def test_a_network_of_channels_last_is_calibrated_on_what_it_is_fed(tmp_path):
+    x = torch.rand(16, 3, 5, 6)
+    before = load(write(tmp_path / "last.onnx", (5, 6, 3)))
+    after = quantise.quantise(quantise.as_onnx(before, x[0]), x, "")
+    assert float((after(x) - before(x)).abs().max()) < 0.1 * float(before(x).abs().max())
+
+
+def test_a_model_that_is_called_in_another_way_is_refused(tmp_path):
+    network = adapted(load(write(tmp_path / "m.onnx")), Adaptation(output="scores"))
+    with pytest.raises(ModelError, match="must be the ONNX file itself; got one with output of its own"):
+        quantise.as_onnx(network, torch.rand(1, 4, 4))
 
 
 def test_the_command_writes_a_model_that_the_others_take(checkpoint, tmp_path, capsys, monkeypatch):

@@ -15,7 +15,7 @@ import pytest
 import small_run
 from victims import context
 
-from smoothcert.classifiers.onnx import interruptions_after
+from smoothcert.classifiers.undisturbed import interruptions_after
 from smoothcert.cli.main import run
 from smoothcert.errors import ModelError
 from smoothcert.runs.store import read
@@ -130,7 +130,7 @@ def test_an_interruption_waits_for_the_end_and_is_then_neither_lost_nor_taken_fo
 
 
 def test_a_second_interruption_does_not_wait(monkeypatch):
-    monkeypatch.setattr("smoothcert.classifiers.onnx.PATIENCE", 0.05)
+    monkeypatch.setattr("smoothcert.classifiers.undisturbed.PATIENCE", 0.05)
     done = []
     with pytest.raises(KeyboardInterrupt), interruptions_after():
         signal.raise_signal(signal.SIGINT)

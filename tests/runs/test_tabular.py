@@ -25,8 +25,8 @@ def test_csv_comes_back_bit_for_bit(tmp_path: Path) -> None:
     write_csv(RUN, tmp_path / "a.csv")
     with (tmp_path / "a.csv").open() as file:
         first, second = csv.DictReader(file)
-    assert list(first) == ["idx", "label", "predicted", "radius", "correct", "draws", "seconds", "clean", "low", "sigma",
-                           "norm", "guarantee", "tested", "alpha"]  # fmt: skip
+    assert list(first) == ["idx", "label", "predicted", "radius", "correct", "draws", "seconds", "clean", "low",
+                           "sigma", "norm", "guarantee", "tested", "alpha"]  # fmt: skip
     assert float(first["radius"]) == math.pi / 3 and first["correct"] == "1" and first["sigma"] == "0.3"
     assert second["clean"] == second["low"] == second["sigma"] == "" and second["predicted"] == "-1"
 
