@@ -82,3 +82,20 @@ def test_scikit_learn(printed):
     text = printed("scikit_learn.py")
     clean, noisy = numbers(r"radius ([\d.]+)", text)
     assert noisy > clean + 0.05 and "scores are predict_proba of MLPClassifier in Pipeline" in text
+
+
+def test_hugging_face(printed):
+    text = printed("hugging_face.py")
+    assert numbers(r"at 0.25: (\d+) of 20", text)[0] >= 8 and "all as recorded" in text
+
+
+def test_tabular(printed):
+    text = printed("tabular.py")
+    assert numbers(r"(\d+) of 50 are proven", text)[0] >= 30
+    assert "worst area alone: ± " in text and len(re.findall("of its own units", text)) == 3
+
+
+def test_programs(printed):
+    text = printed("programs.py")
+    radii = numbers(r"radius (\S+)$", text) or numbers(r"radius (\S+)", text)
+    assert len(radii) == 4 and len(set(radii)) == 1 and radii[0] > 0.1
