@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -229,7 +230,7 @@ class Smoothed:
             self._ready[shape] = prepared
             if "running on torch" in prepared.note and prepared.note not in self._warned:
                 self._warned.add(prepared.note)
-                warnings.warn(prepared.note, stacklevel=2)
+                warnings.warn(prepared.note, stacklevel=_caller())
         return self._ready[shape]
 
     def _refuse_classes(self, classifier: Classifier, x: Tensor) -> None:
@@ -237,6 +238,14 @@ class Smoothed:
         answering = getattr(classifier, "base", classifier)
         if self.num_classes is not None and (got := classes(answering, x)) != self.num_classes:
             raise ModelError(f"the model must give scores for {self.num_classes} classes (num_classes); got {got}")
+
+
+def _caller() -> int:
+    """How many frames up the caller's own line is, for a warning to point at."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("smoothcert."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def as_classifier(model: Any) -> Classifier:
