@@ -23,13 +23,13 @@ import torch
 
 from smoothcert import data
 from smoothcert.classifiers import composite, digest, load, ready
-from smoothcert.cli.console import bar
 from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
 from smoothcert.data import Subset
 from smoothcert.engine.local import Local
 from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
+from smoothcert.progress import bar
 from smoothcert.runs.certify import _continued, _row, _sum
 from smoothcert.runs.start import RunRequest, settled
 from smoothcert.runs.store import END, RunStore

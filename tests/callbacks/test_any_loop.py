@@ -138,7 +138,7 @@ X, Y = torch.rand(3, 4), torch.tensor([0, 1, 2])
         ({"alpha": 1.5}, OptionError, "alpha"),
         ({"seed": -1}, OptionError, "seed"),
         ({"batch": 0}, OptionError, "batch"),
-        ({"network": 3}, ModelError, "torch module or a callable"),
+        ({"network": 3}, ModelError, "torch network.* or a callable"),
         ({"network": nn.Linear(5, 3)}, ModelError, "accept inputs of shape"),
         ({"network": nn.Sequential(Locked())}, ModelError, "copy.deepcopy.*only leaves can be copied.*give the part"),
     ],

@@ -18,8 +18,8 @@ import pytest
 import small_run
 from invocations import COMMANDS, Invocation
 
-from smoothcert.cli.console import in_one_line
 from smoothcert.cli.main import run
+from smoothcert.progress import in_one_line
 
 SECONDS = 5
 NOWHERE = ("/dev/null", "/proc", "/dev/full/")  # where trying to write does nothing

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from smoothcert.cli import console
+from smoothcert import progress
 from smoothcert.cli.main import run
 from smoothcert.training import Settings
 from smoothcert.training.checkpoints import read_config
@@ -65,7 +65,7 @@ def test_progress_ends_at_the_last_epoch(smoothcert, tmp_path, monkeypatch):
     def bar(title, unit):
         yield lambda done, total, text: told.append((done / total, text))
 
-    monkeypatch.setattr(console, "bar", bar)
+    monkeypatch.setattr(progress, "bar", bar)
     # 21 steps: 21 times 1/21 is above 1 in floating point.
     assert smoothcert("train", "--out", tmp_path / "net", "--epochs", 2, "--batch", 64, "--set", "width=2")[0] == 0
     shares = [share for share, _ in told]
