@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -19,13 +20,14 @@ from smoothcert.classifiers.module import Module
 from smoothcert.classifiers.objects import digest_called, stands_for
 from smoothcert.contracts import Certificate, Classifier, Norm, Source
 from smoothcert.errors import OptionError, RunError
+from smoothcert.files import writing
 from smoothcert.report.compare import Compared, compare
 from smoothcert.report.metrics import Figures, figures
 from smoothcert.runs.exchange import arrow_table, columns
 from smoothcert.runs.exchange import open_run as opened
 from smoothcert.runs.recompute import replay, source_of
 from smoothcert.runs.run import Row, Run
-from smoothcert.runs.store import MODEL, keep_at
+from smoothcert.runs.store import MODEL, refuse_strangers
 from smoothcert.runs.verify import Findings, Places, changed_data, verify, verify_run
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class HeldRun(Run):
         """Keep a run that was made without `out`: a folder that every command takes."""
         if self.folder is None:
             raise RunError(f"{self.name} must be a run of smoothcert to be kept; got a log")
-        keep_at(self.folder, Path(folder))
+        _keep_at(self.folder, Path(folder))
         return replace(open_run(folder), model=self.model)
 
     def _repr_html_(self) -> str:
@@ -157,3 +159,16 @@ class HeldRun(Run):
 def open_run(path: str | Path, norm: Norm | None = None) -> HeldRun:
     """The run in a folder, or a Cohen-style log; `norm`: of a log that does not state it."""
     return HeldRun.of(opened(Path(path).expanduser(), norm))
+
+
+def _keep_at(folder: Path, place: Path) -> None:
+    """A copy of a run in a new folder, whole or not at all."""
+    refuse_strangers(place)
+    if (place / "recipe.toml").exists():
+        raise RunError(f"{place} must be a new folder; it holds a run")
+    part = place.with_name(f".{place.name}.part")
+    with writing(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(folder, part, ignore=shutil.ignore_patterns("lock"))
+        part.rename(place)

@@ -205,21 +205,6 @@ class RunStore:
         self._connection.executemany("INSERT INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
-def keep_at(folder: Path, place: Path) -> None:
-    """A copy of a run in a new folder, whole or not at all."""
-    import shutil
-
-    refuse_strangers(place)
-    if (place / "recipe.toml").exists():
-        raise RunError(f"{place} must be a new folder; it holds a run")
-    part = place.with_name(f".{place.name}.part")
-    with writing(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(folder, part, ignore=shutil.ignore_patterns("lock"))
-        part.rename(place)
-
-
 def read(folder: Path) -> Run:
     """A run as a value: what was asked, and its rows by index."""
     recipe = Recipe.read(folder / "recipe.toml")
