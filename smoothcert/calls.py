@@ -34,7 +34,7 @@ from smoothcert.runs.remember import MemoryUse
 from smoothcert.runs.run import INPUTS
 from smoothcert.runs.start import ModelObject, Networks, Resources, RunRequest, adapted_model, settled, start
 from smoothcert.runs.store import MODEL
-from smoothcert.smoothed import Arithmetic, as_classifier, sampling_for
+from smoothcert.smoothed import Arithmetic, Smoothed, as_classifier, sampling_for
 
 if TYPE_CHECKING:
     from smoothcert.data import Array
@@ -160,6 +160,11 @@ def _carried_out(
     question: Question, model: Any, data: Given, out: str | Path | None, progress: bool, resources: Resources
 ) -> HeldRun:
     """The run of this question, in a folder, which is a temporary one without `out`."""
+    if isinstance(model, Smoothed):
+        raise OptionError(
+            f"model must be a network; got {type(model).__name__}, which is smoothed: call its certify_all, or give "
+            "what it is made of (of one network its .classifier)"
+        )
     if out is not None and not str(out).strip(". "):
         raise OptionError(f"out must be a folder for the run; got '{out}'")
     if question.preparation is not None and not hasattr(question.preparation, "check"):
@@ -175,7 +180,9 @@ def _carried_out(
             subset, inputs = look.by_name(subset, inputs, classifier, say)
         asked: str | Networks | ModelObject = adapted_model(str(model), called) if called.options else str(model)
         if classifier is not None:
-            asked = _kept(classifier, called, inputs, folder, resources)
+            climbs = getattr(question.preparation, "search", "") == "ascent"  # which needs the network's own gradients
+            place = None if climbs else folder
+            asked = _kept(classifier, called, inputs, place, resources)
         memory = None if question.memory is None else MemoryUse(Path(question.memory), "index")
         ask = RunRequest(asked, subset, question.noise, question.procedure, question.seed, question.preparation, memory)
         ask, _ = settled(ask, inputs, folder, question.arithmetic)
@@ -282,15 +289,15 @@ def _refuse_others(folder: Path) -> None:
 
 
 def _kept(
-    classifier: Classifier, called: Adaptation, inputs: Inputs, folder: Path, resources: Resources
+    classifier: Classifier, called: Adaptation, inputs: Inputs, folder: Path | None, resources: Resources
 ) -> Networks | ModelObject:
-    """A torch network is kept in the run as ONNX; another object is known by its hash."""
+    """A torch network is kept in the run's folder as ONNX; another object, or without one, is known by its hash."""
     import torch
 
     from smoothcert.classifiers.module import Module
 
     on_gpu = resources.engine == "auto" and torch.cuda.is_available()
-    if isinstance(classifier, Module) and resources.engine in ("auto", "onnxruntime") and not on_gpu:
+    if folder and isinstance(classifier, Module) and resources.engine in ("auto", "onnxruntime") and not on_gpu:
         path = folder / MODEL / NETWORK
         try:
             if path.exists() and not stands_for(path, classifier):

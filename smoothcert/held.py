@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, ready
@@ -69,7 +69,8 @@ class HeldRun(Run):
         found, _ = replay(row.smoothed, spec.procedure, source_of(row, Source(networks, spec.noise)), spec.dim)
         if row.settled is None:
             return found
-        return replace(found, label=row.predicted, radius=row.radius, guarantee="memory")
+        promise = cast("Any", self.guarantee(row))
+        return replace(found, label=row.predicted, radius=row.radius, guarantee=promise)
 
     def _row(self, index: int) -> Row:
         for row in self.rows:

@@ -19,6 +19,7 @@ import smoothcert
 from smoothcert.cli.main import run as command
 from smoothcert.data import load
 from smoothcert.errors import DataError, ModelError, OptionError, RunError
+from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 QUIET = {"progress": False, "n": 300}
 
@@ -215,6 +216,24 @@ def test_known_radii_other_noises_and_predictions(network, digits):
     assert run.claim.norm == "l1" and set(run.to_frame()["norm"]) == {"l1"}
     run = smoothcert.predict(network, digits, 0.25, progress=False)
     assert run.kind == "predict" and "radius" not in run.to_frame() and len(run) == 12
+
+
+@pytest.mark.parametrize("search", ["ascent", "grid"])
+def test_levels_of_their_own_and_a_memory(search, network, digits, tmp_path):
+    part = PerInputSigma(search=search, **({"steps": 3} if search == "ascent" else {}))
+    given = {"preparation": part, "memory": tmp_path / "m.sqlite", "out": tmp_path / "run", **QUIET}
+    run = smoothcert.certify(network, digits, 0.05, **given)
+    assert run.claim.guarantee == "memory" and run.verify(-1).problems == []
+    found = list(run)
+    assert {one.guarantee for one in found if one.abstained} <= {"none"}
+    assert {one.guarantee for one in found if not one.abstained} == {"memory"}
+    assert [(one.label, one.radius) for one in found] == [(row.predicted, row.radius) for row in run.rows]
+
+
+def test_what_is_smoothed_already_is_no_model(network, digits):
+    for model in (smoothcert.Smoothed(network, 0.25), smoothcert.Aces(network, network, 0.25)):
+        with pytest.raises(OptionError, match="which is smoothed: call its certify_all"):
+            smoothcert.certify(model, digits, 0.25, **QUIET)
 
 
 @pytest.mark.parametrize(

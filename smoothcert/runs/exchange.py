@@ -46,6 +46,7 @@ FORMULA = re.compile("[=+\\-@＝＋－＠]")  # spreadsheets in Asia take the wi
 LONGEST_HEADER = 4096  # bytes
 LONGEST = 2**28  # bytes of a log: some three million inputs
 Cell = int | float | bool | str | None
+NUMBERS: dict[str, Callable[[str], Cell]] = {"alpha": float, "inputs": int}  # of what stands beside rows
 COLUMNS: dict[str, Callable[[Row], Cell]] = {
     "idx": lambda row: row.index,
     "label": lambda row: row.label,
@@ -139,7 +140,8 @@ def columns(run: Run) -> dict[str, list[Cell]]:
     known = {name: cells for name, cells in found.items() if any(cell is not None for cell in cells)}
     if run.kind == "predict":
         del known["radius"]
-    return {**known, **{name: [value] * len(run.rows) for name, value in stated(run).items()}}
+    beside = {name: NUMBERS.get(name, str)(value) for name, value in stated(run).items()}
+    return {**known, **{name: [value] * len(run.rows) for name, value in beside.items()}}
 
 
 def write_csv(run: Run, path: Path) -> None:
