@@ -97,5 +97,5 @@ def test_tabular(printed):
 
 def test_programs(printed):
     text = printed("programs.py")
-    radii = numbers(r"radius (\S+)$", text) or numbers(r"radius (\S+)", text)
+    radii = numbers(r"radius (\S+)", text)
     assert len(radii) == 4 and len(set(radii)) == 1 and radii[0] > 0.1
