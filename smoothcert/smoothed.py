@@ -199,8 +199,12 @@ class Smoothed:
             return ([x], True) if numbers else (_several(x), False)
         if len(x.shape) < 2 or tuple(x.shape) in self._ready:
             return [x], True
+        if tuple(x.shape[1:]) in self._ready:
+            return list(x), False
         one, each = (_fits(self.classifier, candidate) for candidate in (x, x[0]))
-        return (list(x), False) if each and not one else ([x], True)
+        # A flattening model takes a batch of one as one input, too: [1, features] and [1, c, h, w] are batches.
+        several = each and (not one or (x.shape[0] == 1 and len(x.shape) in (2, 4)))
+        return (list(x), False) if several else ([x], True)
 
     def _probe(self, inputs: Sequence[Tensor], chosen: ChosenNoise, seed: int) -> None:
         """Where noise is added in floats, refuse a network that reads its last bits, here and now."""

@@ -180,3 +180,90 @@ def test_an_input_off_the_grid_is_named(bytes_):
     smoothed = smoothcert.Smoothed(linear.score, smoothcert.Gaussian(20.0))
     smoothed.certify(bytes_[0], n=100)
     assert "sigma 20 is above 11.7647" in smoothed.notes[0]
+
+
+def test_a_number_is_the_level_of_gaussian_noise(bytes_):
+    plain, named = smoothcert.Smoothed(linear.score, 0.25), smoothcert.Smoothed(linear.score, NOISE)
+    assert plain.noise == NOISE and plain.certify(bytes_[0], n=300) == named.certify(bytes_[0], n=300)
+    assert smoothcert.Smoothed(linear.score, np.float32(0.5)).noise == smoothcert.Gaussian(0.5)
+    with pytest.raises(
+        OptionError, match=r"noise must be a number, the σ of Gaussian noise, or a noise such as .* got Gaussian"
+    ):
+        smoothcert.Smoothed(linear.score, smoothcert.Gaussian)
+
+
+def test_bytes_are_what_the_command_makes_of_them(bytes_):
+    smoothed = smoothcert.Smoothed(linear.score, 0.25)
+    stored = np.load("bytes.npz")["x"]
+    assert [smoothed.certify(one, n=300) for one in stored] == smoothed.certify_all(bytes_, n=300)
+    assert smoothed.notes == ()  # in exact arithmetic
+
+
+@pytest.mark.parametrize("kind", [torch.stack, lambda some: np.stack([one.numpy() for one in some]), list, tuple])
+def test_a_batch_gives_a_list_and_one_input_a_certificate(bytes_, kind):
+    smoothed = smoothcert.Smoothed(linear.score, 0.25)
+    several = smoothed.certify(kind(bytes_), n=300)
+    assert several == smoothed.certify_all(bytes_, n=300) and len(several) == 12
+    assert smoothed.certify(bytes_[2], n=300) == several[2] == smoothed.certify(bytes_[2].tolist(), n=300)
+    assert smoothed.predict(kind(bytes_), n=200) == smoothed.predict_all(bytes_, n=200)
+    assert smoothed.predict(bytes_[2], n=200) == smoothed.predict_all(kind(bytes_), n=200)[2]
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4), (3, 8, 8), (16,), (5, 6)])
+def test_the_model_decides_what_one_input_is(shape):
+    torch.manual_seed(0)
+    size = int(np.prod(shape))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(size, 3)).eval() if len(shape) > 1 else nn.Linear(size, 3).eval()
+    smoothed, x = smoothcert.Smoothed(model, 0.25, engine="torch"), torch.rand(4, *shape)
+    assert len(smoothed.certify(x, n=100)) == 4
+    fresh = smoothcert.Smoothed(model, 0.25, engine="torch")
+    assert fresh.certify(x[0], n=100) == smoothed.certify(x[0], n=100)
+    assert len(fresh.certify(x[:1], n=100)) == 1  # as it has been given such inputs before
+
+
+@pytest.mark.parametrize(("shape", "single"), [((1, 16), False), ((1, 4, 4), True), ((1, 1, 4, 4), False)])
+def test_an_array_that_could_be_both_is_what_such_arrays_mostly_are(shape, single):
+    smoothed = smoothcert.Smoothed(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).eval(), 0.25, engine="torch")
+    assert isinstance(smoothed.certify(torch.rand(shape), n=100), smoothcert.Certificate) == single
+
+
+def test_errors_name_the_position_of_an_input(bytes_):
+    smoothed = smoothcert.Smoothed(linear.score, 0.25)
+    bad = [*bytes_[:3], bytes_[3] * float("nan")]
+    with pytest.raises(DataError, match="input 3 must be finite"):
+        smoothed.certify_all(bad)
+    with pytest.raises(DataError, match=r"input 1 must be in \[0,1\]; got values from .* inside the model"):
+        smoothed.predict_all([bytes_[0], bytes_[1] - 1.0])
+    with pytest.raises(
+        ModelError, match=r"^(input 1|among inputs 0 to 1): the classifier must return numbers; got NaN"
+    ):
+        smoothcert.Smoothed(spoilt, 0.25, arithmetic="float").certify_all([X, FAR], n=300)
+
+
+FAR = torch.tensor([0.0, 1.0, 0.0, 0.0])
+
+
+def spoilt(x):
+    """NaN around FAR."""
+    return torch.where((x - FAR).norm(dim=1, keepdim=True) > 0.3, linear.score(x), torch.nan)
+
+
+def test_the_number_of_classes_is_checked_before_the_draws():
+    asked = []
+
+    def score(x):
+        asked.append(len(x))
+        return linear.score(x)
+
+    with pytest.raises(ModelError, match=r"scores for 10 classes \(num_classes\); got 2"):
+        smoothcert.Smoothed(score, 0.25, num_classes=10).certify(X)
+    assert sum(asked) < 10
+
+
+def test_help_describes_every_argument():
+    import inspect
+
+    for part in (smoothcert.Smoothed, smoothcert.Smoothed.certify, smoothcert.certify):
+        said = inspect.getdoc(part)
+        named = [name for name in inspect.signature(part).parameters if name != "self"]
+        assert [name for name in named if name not in said] == []
