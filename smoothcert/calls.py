@@ -176,8 +176,6 @@ def _carried_out(
     with _unless_begun(folder):
         subset, say = _subset(data, folder, question), remark if progress else lambda line: None
         inputs, called = subset.load(), _adaptation(subset, data.more)
-        if classifier is not None and question.procedure.labelled:
-            subset, inputs = look.by_name(subset, inputs, classifier, say)
         asked: str | Networks | ModelObject = adapted_model(str(model), called) if called.options else str(model)
         if classifier is not None:
             climbs = getattr(question.preparation, "search", "") == "ascent"  # which needs the network's own gradients

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import types
+from abc import abstractmethod
 from functools import cache
 from typing import Any, ClassVar, Self
 
@@ -30,9 +31,9 @@ class Grown:
         super().__init__(**options)  # of those bases
 
     @classmethod
+    @abstractmethod
     def bases(cls) -> tuple[type, ...]:
         """Classes of other packages, imported now."""
-        raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what can be imported; another process may use other packages."""

@@ -87,6 +87,7 @@ def wrap(model: Any, name: str = "") -> Classifier:
     from torch import nn
 
     from smoothcert.classifiers import callables, torch_files
+    from smoothcert.classifiers.class_names import by_number
     from smoothcert.classifiers.estimator import Estimator, is_estimator
     from smoothcert.classifiers.module import Module
     from smoothcert.classifiers.onnx import Onnx
@@ -94,7 +95,8 @@ def wrap(model: Any, name: str = "") -> Classifier:
     if torch_files.is_program(model):
         return torch_files.from_program(model)
     if isinstance(model, nn.Module):
-        return Module(model, about=_unprocessed(model))
+        names = by_number(getattr(getattr(model, "config", None), "id2label", None))
+        return Module(model, class_names=names, about=_unprocessed(model))
     if not isinstance(model, type) and isinstance(model, Module | Onnx | callables.Function | Estimator | HasMembers):
         return model
     if is_estimator(model):

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 FILE = "threads.json"
 SECONDS = 0.3  # of each measurement
 ROUNDS = 2
-# The bare network is measured. Noise and counting are made by one thread a worker, so several workers gain some tenth
-# more than it shows (resnet8: bare 1.00 to 1.02, in a run 1.12): one is chosen where it is faster by more than that.
+# The bare network is measured, while noise and counting are made by one thread a worker: in a run several workers gain
+# more than it shows. One is chosen only where it is faster by more than this.
 WORKERS_GAIN = 1.1
 
 

@@ -1,4 +1,4 @@
-"""Names of classes in an ONNX file: in its metadata, as exporters and people write them, or in a converted estimator.
+"""Names of a model's classes: in the metadata of an ONNX file, in a converted estimator, in a Hugging Face config.
 
 A stranger wrote them: they are read without being executed, bounded in number and length, and harmless to show.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smoothcert import foreign
 
@@ -71,3 +71,12 @@ def _unquoted(text: str) -> str:
 
 def _name(text: str) -> str:
     return foreign.one_line(text)[:LONG]
+
+
+def by_number(table: Any) -> tuple[str, ...]:
+    """Names from a table by number, as `id2label` of a Hugging Face config, unless they are LABEL_0 and so on."""
+    if not isinstance(table, dict) or sorted(map(str, table)) != sorted(map(str, range(len(table)))):
+        return ()
+    named = {str(number): str(name) for number, name in table.items()}
+    names = tuple(named[str(number)] for number in range(len(table)))
+    return () if names == tuple(f"LABEL_{number}" for number in range(len(names))) else names

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from smoothcert import foreign
 from smoothcert.classifiers import digests
+from smoothcert.classifiers.class_names import by_number
 from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.classifiers.module import TOKENS, Module
 from smoothcert.classifiers.undisturbed import quiet
@@ -119,7 +120,7 @@ def load(folder: Path) -> Module:
     if said is not None and said.size is not None:
         shape = (int(getattr(network.config, "num_channels", 0) or len(said.mean or (0, 0, 0))), *said.size)
     whole = Preprocessed(network, said) if said is not None else Waveform(network)
-    return Module(whole.eval(), shape=shape, class_names=_class_names(config), about=_about(said))
+    return Module(whole.eval(), shape=shape, class_names=by_number(config.get("id2label")), about=_about(said))
 
 
 def _about(said: Preprocessing | None) -> str:
@@ -309,12 +310,3 @@ def _check_sound(folder: Path, table: Mapping[str, Any]) -> None:
             f"'{folder / PROCESSOR}' must be of a Wav2Vec2FeatureExtractor with do_normalize; got {kind} (what makes "
             "spectrograms belongs into a network of your own: give package.module:callable)"
         )
-
-
-def _class_names(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the classes in their order, where the config gives them others than LABEL_0 and so on."""
-    table = config.get("id2label")
-    if not isinstance(table, dict) or sorted(table) != sorted(map(str, range(len(table)))):
-        return ()
-    names = tuple(str(table[str(number)]) for number in range(len(table)))
-    return () if names == tuple(f"LABEL_{number}" for number in range(len(names))) else names

@@ -316,3 +316,18 @@ def test_several_candidates_are_refused_with_the_line_to_write():
     for form, name in ((lambda s: (s, 2 * s), "0"), (lambda s: {"a": s, "b": s}, "'a'")):
         with pytest.raises(ModelError, match=rf"say which: lambda x: model\(x\)\[{name}\]"):
             wrap(Returns(form).eval())(torch.rand(2, 3, 8, 8))
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_folders_of_images_are_the_classes_that_an_object_names(engine, tmp_path):
+    """In the network's order, which is not the alphabet's: zebra is its class 0."""
+    from PIL import Image
+
+    for name in ("apple", "zebra"):
+        (tmp_path / name).mkdir()
+        Image.fromarray(np.zeros((8, 8, 3), dtype=np.uint8)).save(tmp_path / name / "0.png")
+    torch.manual_seed(0)
+    config = ViTConfig(image_size=8, patch_size=4, id2label={0: "zebra", 1: "apple"}, **TINY)
+    network = ViTForImageClassification(config).eval()
+    found = smoothcert.certify(network, tmp_path, 0.25, n=100, engine=engine, progress=False)
+    assert found.asked.data.classes == ("zebra", "apple") and [row.label for row in found.rows] == [1, 0]
