@@ -22,7 +22,8 @@ from smoothcert.classifiers import ready, wrap
 from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import Answer, Job, Source
 from smoothcert.decisions import BINS, VoteCounts, composed, of_classes, of_selection
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.procedures.certify import Certify
@@ -47,7 +48,7 @@ def passes(name, threads, rounds, draws):
     inputs = list(torch.rand(4, *shape))
     prepared = ready(wrap(catalog.build("architectures", name).build(shape, 10).eval()), inputs[0], threads=threads)
     both = Bundle(("certify", "core"), (prepared.classifier, prepared.classifier), (NOISE, None))
-    engine = Local(workers=prepared.workers)
+    engine = Engine(Threads(workers=prepared.workers))
     plain = Certify(N0, Fixed(draws, ALPHA)), Source(prepared.classifier, NOISE)
     aces = AcesProcedure(0.3, N0, draws, ALPHA, draws // 10), Source(both, NOISE)
     for procedure, source in (plain, aces):

@@ -18,7 +18,7 @@ import torch
 from smoothcert import catalog
 from smoothcert.classifiers import ready, wrap
 from smoothcert.contracts import Job, Source, Stream, batch_rows
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.procedures.certify import Certify
@@ -37,7 +37,7 @@ def timed(work):
 
 def certify(source, x, n):
     """One input through the engine, as a run does it."""
-    return lambda: list(Local(seed=0).run([Job(0, x, Certify(100, Fixed(n))(source, x.numel()))]))
+    return lambda: list(Engine().run([Job(0, x, Certify(100, Fixed(n))(source, x.numel()))]))
 
 
 def fills(noise, x, times):

@@ -24,14 +24,15 @@ INPUTS = 2
 def smoothcert(network, example):
     from smoothcert.classifiers import ready, wrap
     from smoothcert.contracts import Job, Source
-    from smoothcert.engine.local import Local
+    from smoothcert.engine.engine import Engine
+    from smoothcert.engine.threads import Threads
     from smoothcert.noise.gaussian import Gaussian
     from smoothcert.procedures.certify import Certify
     from smoothcert.sampling.fixed import Fixed
 
     prepared = ready(wrap(network), example)
     source = Source(prepared.classifier, Gaussian(SIGMA))
-    engine = Local(workers=prepared.workers)
+    engine = Engine(Threads(workers=prepared.workers))
 
     def certify(x, n, seed):
         engine.seed = seed

@@ -25,7 +25,8 @@ from smoothcert import catalog
 from smoothcert.classifiers import load, ready, wrap
 from smoothcert.contracts import Job, Source
 from smoothcert.data import load as load_data
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.ensembles.k_consensus import KConsensus
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.noise.gaussian import Gaussian
@@ -38,7 +39,7 @@ class Contender:
 
     def __init__(self, name, classifier, workers, inputs, sigma, draws):
         self.name, self.classifier, self.inputs = name, classifier, inputs
-        self.source, self.engine = Source(classifier, Gaussian(sigma)), Local(workers=workers)
+        self.source, self.engine = Source(classifier, Gaussian(sigma)), Engine(Threads(workers=workers))
         self.draws, self.counted = draws, None
         self.seconds(64)
 

@@ -19,7 +19,8 @@ from ensembles import spread
 from smoothcert.classifiers import load, ready
 from smoothcert.contracts import ABSTAIN, Job, Source
 from smoothcert.data import load as load_data
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.ensembles.k_consensus import KConsensus
 from smoothcert.ensembles.soft_vote import SoftVote
 from smoothcert.noise.gaussian import Gaussian
@@ -35,7 +36,7 @@ class Contender:
 
     def __init__(self, classifier, workers, inputs, sigma):
         self.classifier, self.inputs = classifier, inputs
-        self.source, self.engine = Source(classifier, Gaussian(sigma)), Local(workers=workers)
+        self.source, self.engine = Source(classifier, Gaussian(sigma)), Engine(Threads(workers=workers))
         self.run(Fixed(64, 0.05))
 
     def run(self, sampling):

@@ -26,14 +26,15 @@ import torch
 from smoothcert import catalog
 from smoothcert.classifiers import ready, wrap
 from smoothcert.contracts import Job, Source
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.sampling.fixed import Fixed
 
 # What a stack of calls is about: the first line with a word that occurs in it.
 KINDS = (
-    ("Local._check", ""),  # the first look at the classifier: not part of what is shown
+    ("Threads._check", ""),  # the first look at the classifier: not part of what is shown
     ("onnxruntime", "network (ONNX Runtime)"),
     ("streams.py", "noise: random words (Philox)"),
     ("gaussian.py", "noise: to normal (Box–Muller), + x"),
@@ -41,8 +42,8 @@ KINDS = (
     ("check_scores", "checking scores"),
     ("_count", "counting votes"),
     ("TopClass", "counting votes"),
-    ("Local._execute", "Python around the network"),
-    ("Local.run", "packing batches, answering procedures"),
+    ("Threads._execute", "Python around the network"),
+    ("Engine.run", "packing batches, answering procedures"),
 )
 CLOCKS = {"noise": "noise", "forward": "network and checking scores", "count": "counting votes"}
 
@@ -58,12 +59,12 @@ def prepare(name):
 def work(name, draws, out):
     """The certification that is watched; in a process of its own."""
     prepared, x = prepare(name)
-    source, engine = Source(prepared.classifier, Gaussian(0.25)), Local(workers=prepared.workers)
+    source, engine = Source(prepared.classifier, Gaussian(0.25)), Engine(Threads(workers=prepared.workers))
     list(engine.run([Job(9, x, Certify(64, Fixed(64, 0.05))(source, x.numel()))]))
-    engine.shares.update(dict.fromkeys(engine.shares, 0.0))
+    engine.executor.shares.update(dict.fromkeys(engine.executor.shares, 0.0))
     start = time.perf_counter()
     list(engine.run([Job(0, x, Certify(100, Fixed(draws))(source, x.numel()))]))
-    found = {"seconds": time.perf_counter() - start, "workers": prepared.workers, "shares": engine.shares}
+    found = {"seconds": time.perf_counter() - start, "workers": prepared.workers, "shares": engine.executor.shares}
     Path(out).write_text(json.dumps(found))
 
 
@@ -88,7 +89,7 @@ def sort(text):
     found = Counter()
     for line in text.splitlines():
         stack, _, number = line.rpartition(" ")
-        if "Local." in stack and "engine/local.py" in stack:
+        if ("Threads." in stack or "Engine." in stack) and "smoothcert/engine/" in stack:
             kind = next((kind for word, kind in KINDS if word in stack), "other")
             found[kind] += int(number)
     found.pop("", None)

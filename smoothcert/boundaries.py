@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -56,7 +56,7 @@ class Boundaries:
     reject: Integers
     fresh: bool = False
 
-    @property
+    @cached_property
     def draws(self) -> Integers:
         """New draws for each look."""
         return self.size if self.fresh else np.diff(self.size, prepend=0)

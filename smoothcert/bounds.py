@@ -10,6 +10,7 @@ inverse beta function is good to about 1e-14; MARGIN is far above that and far b
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -111,6 +112,7 @@ def best_lower_bound(draws: int, alpha: float) -> float:
     return lower_bound(draws, draws, alpha)
 
 
+@lru_cache(maxsize=1024)
 def fewest_draws(p: float, alpha: float) -> int:
     """The smallest number of draws that can show a probability above p, if every one of them hits."""
     low = high = max(1, math.floor(math.log(alpha) / math.log(p)) - 1)

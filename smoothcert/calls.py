@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SUBSET = {"split", "skip", "start", "max", "image_size", "value_range", "layout", "classes"}
 OF_OBJECTS = {"max", "layout", "classes"}  # of these, what inputs given as objects can have
-SCALE, CALLED = ("scale", "scale_data"), ("output", "model_layout", "binary")
+SCALE, CALLED = ("scale", "scale_data"), ("output", "model_layout", "binary", "precision")
 
 
 @checked
@@ -91,6 +91,7 @@ def certify(
         or a file of them) as options of the command; of data given as objects only max, layout and classes. scale:
         features on scales of their own, minmax or standard, fitted on scale_data (training inputs), a file.json, or
         none; σ and radii are then in its units. output, model_layout, binary: how a model in a file is called.
+        precision: float32, tf32, bfloat16 or float16, of a torch network; it is part of what is certified.
     """
     scheme = sampling_for(radius, n, alpha, sampling)
     question = Question(_noise(sigma, noise), Certify(n0, scheme, against), seed, arithmetic, preparation, memory)
@@ -246,8 +247,8 @@ def _adaptation(subset: Subset, more: dict[str, Any]) -> Adaptation:
     scale, said = subset.scale or Scale("none"), [more.get(name) or "" for name in CALLED]
     if not all(isinstance(one, str) for one in said):
         raise OptionError(f"{', '.join(CALLED)} must be text; got something else")
-    output, layout, binary = (cast("Any", one) for one in said)
-    return Adaptation(output, layout, scale.offset, scale.width, binary)
+    output, layout, binary, precision = (cast("Any", "" if one == "float32" else one) for one in said)
+    return Adaptation(output, layout, scale.offset, scale.width, binary, precision)
 
 
 def _keep_inputs(folder: Path, x: Array, y: Array) -> None:
@@ -294,8 +295,8 @@ def _kept(
 
     from smoothcert.classifiers.module import Module
 
-    on_gpu = resources.engine == "auto" and torch.cuda.is_available()
-    if folder and isinstance(classifier, Module) and resources.engine in ("auto", "onnxruntime") and not on_gpu:
+    on_torch = bool(called.precision) or (resources.engine == "auto" and torch.cuda.is_available())
+    if folder and isinstance(classifier, Module) and resources.engine in ("auto", "onnxruntime") and not on_torch:
         path = folder / MODEL / NETWORK
         try:
             if path.exists() and not stands_for(path, classifier):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -54,6 +54,21 @@ class Stream(NamedTuple):
     purpose: str  # "guess", "test", "predict", … never share noise
 
 
+def as_it_is(function: Callable[..., None], *arguments: Any) -> None:
+    """Run a function of tensors without a compiler."""
+    function(*arguments)
+
+
+class StreamRows(NamedTuple):
+    """Draws of one purpose on a device: row i is draw `numbers[i]` of the input `inputs[i]`."""
+
+    seed: int
+    purpose: str
+    inputs: Tensor  # int64 [rows], keys of inputs with the bits of their 64
+    numbers: Tensor  # int64 [rows]
+    run: Callable[..., None] = as_it_is  # how a noise runs its function of tensors: so, or by a `philox.Compiled`
+
+
 def input_key(x: Tensor) -> int:
     """A 64-bit name for an input, from its shape and values (float32): it keys the input's noise.
 
@@ -91,6 +106,24 @@ class Noise(Protocol):
     @abstractmethod
     def fill(self, out: Tensor, x: Tensor, stream: Stream, first: int) -> None:
         """Write noisy copies number first, first+1, … of x into out [rows, *x.shape], however they are batched."""
+
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        """`fill` on any device: copies of x [rows, *shape], each of its own row, into out, by the words of those rows.
+
+        Without this method copies are made on the CPU and carried over.
+        """
+        import torch
+
+        keys, numbers = rows.inputs.tolist(), rows.numbers.tolist()
+        made = torch.empty(out.shape)
+        first = 0
+        for end in range(1, len(keys) + 1):
+            if end < len(keys) and (keys[end], numbers[end]) == (keys[first], numbers[first] + end - first):
+                continue  # consecutive draws of one input are made together
+            stream = Stream(rows.seed, keys[first] % 2**64, rows.purpose)
+            self.fill(made[first:end], x[first].cpu(), stream, numbers[first])
+            first = end
+        out.copy_(made)
 
     @abstractmethod
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
@@ -183,6 +216,7 @@ class Draw(NamedTuple):
     source: Source
     draws: int
     purpose: str = "test"
+    ahead: Sequence[int] | Integers = ()  # draws of the requests that will follow, unless their answers decide before
 
 
 Steps: TypeAlias = Generator[Draw, Counts, T]  # an algorithm for one input
@@ -321,7 +355,6 @@ class Job:
     index: int
     x: Tensor
     steps: Steps[Any]
-    truth: int | None = None  # its label, where it is known
 
     @cached_property
     def key(self) -> int:
@@ -339,10 +372,43 @@ class Outcome:
     seconds: float  # its share of the time its batches took
 
 
-class Engine(Protocol):
-    """Carries out the draws of many jobs at once; another engine is one new file."""
+class Segment(NamedTuple):
+    """Consecutive draws of one input, to be counted together."""
+
+    source: Source
+    job: Job
+    stream: Stream
+    first: int
+    rows: int
+
+
+class Done(NamedTuple):
+    """A parcel carried out: the counts of each of its segments, and the seconds they took, by kind of work."""
+
+    parcel: int
+    counts: Sequence[Counts]
+    seconds: Mapping[str, float]
+
+
+class Executor(Protocol):
+    """Carries out segments, wherever it is; noise is keyed by draw, so it does not matter who draws.
+
+    Segments come in parcels: of one classifier, readout and shape, so that they can share batches.
+    """
 
     notes: list[str]  # what the record should say of how it was done
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Outcomes as they are ready; jobs are begun in order."""
+    def room(self, source: Source, job: Job, left: int | None = None) -> int:
+        """Rows of the parcel that it could take now, of such segments; 0 where it has enough to do.
+
+        left: rows that wait, where there will be no other inputs; executors may share them out.
+        """
+
+    def submit(self, parcel: int, segments: Sequence[Segment]) -> None:
+        """Take a parcel; its number comes back with its counts."""
+
+    def collect(self) -> Sequence[Done]:
+        """What has been carried out since; waits for one, and raises what went wrong."""
+
+    def close(self) -> None:
+        """Let go of threads, memory and workers; parcels that are under way are forgotten."""

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from smoothcert.arguments import checked
 from smoothcert.classifiers import composite, ready
-from smoothcert.classifiers.adapted import Adaptation, adapted
+from smoothcert.classifiers.adapted import adapted
 from smoothcert.classifiers.module import Module
-from smoothcert.classifiers.objects import digest_called, stands_for
+from smoothcert.classifiers.objects import stands_for, way_called
 from smoothcert.contracts import Certificate, Classifier, Norm, Source
-from smoothcert.errors import OptionError, RunError
+from smoothcert.errors import ModelError, OptionError, RunError
 from smoothcert.files import writing
 from smoothcert.report.compare import Compared, compare
 from smoothcert.report.metrics import Figures, figures
@@ -126,9 +126,11 @@ class HeldRun(Run):
         if isinstance(classifier, Module) and own.is_file() and stands_for(own, classifier):
             return verify_run(self, Places(data=data), redraw, seed)
         scale = self.asked.data.scale
-        called = Adaptation() if scale is None else Adaptation(offset=scale.offset, width=scale.width)
-        if digest_called(classifier, called).hex != self.asked.model_digest:
-            raise RunError(f"model must be the one that {self.name} certified; its hash differs")
+        offset, width = ((), ()) if scale is None else (scale.offset, scale.width)
+        try:
+            called = way_called(classifier, offset, width, self.asked.model_digest)
+        except ModelError as error:
+            raise RunError(f"model must be the one that {self.name} certified; its hash differs") from error
         classifier = adapted(classifier, called)
         fast = ready(classifier, inputs.tensor(0)).classifier
         found = verify(self, inputs, fast, redraw, seed, loaded=classifier)

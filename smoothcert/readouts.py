@@ -71,14 +71,14 @@ def _unselected(scores: Tensor) -> Tensor:
 
 def _bin(value: Tensor) -> Tensor:
     """The bin [batch, 1] of each uncertainty [batch]; compared with k/100 itself, so that no product is rounded."""
-    return torch.bucketize(value, _edges()).unsqueeze(1)
+    return torch.bucketize(value, _edges(value.device)).unsqueeze(1)
 
 
 def _near(value: Tensor, error: Tensor) -> Tensor:
     """Whether an edge between bins [batch, 1] is within the error of each uncertainty [batch]."""
-    edges = _edges()
+    edges = _edges(value.device)
     return ((value[:, None] - edges).abs() <= error[:, None]).any(dim=1, keepdim=True)
 
 
-def _edges() -> Tensor:
-    return torch.arange(1, BINS, dtype=torch.float64) / BINS
+def _edges(device: torch.device) -> Tensor:
+    return torch.arange(1, BINS, dtype=torch.float64, device=device) / BINS

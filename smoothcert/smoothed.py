@@ -25,8 +25,9 @@ from smoothcert.classifiers import Ready, load, ready, wrap
 from smoothcert.classifiers.composed import Bundle, leaves
 from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Certificate, Classifier, Job, Noise, Sampling, Source, Steps, input_key
+from smoothcert.engine import executor
 from smoothcert.engine.batch_check import classes
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
 from smoothcert.errors import DataError, ModelError, OptionError, is_number, require_count
 from smoothcert.noise import as_noise
 from smoothcert.procedures.certify import Certify
@@ -177,6 +178,7 @@ class Smoothed:
         chosen = choose(self.noise, self._arithmetic, enumerate(tensors), getattr(self.classifier, "noises", ()))
         self._probe([tensors[number] for number in prepared], chosen, seed)
         workers = max((ready.workers for ready in prepared.values()), default=1)
+        names = {ready.engine for ready in prepared.values()}
         jobs = (
             Job(number, tensors[number], procedure(_source(ready.classifier, chosen), tensors[number].numel()))
             for number, ready in prepared.items()
@@ -184,7 +186,7 @@ class Smoothed:
         found = {}
         with run_bar("draws") if self._progress else contextlib.nullcontext(Watcher()) as watcher:
             watcher.started(len(prepared), 0, getattr(procedure, "cap", 1))
-            engine = Local(batch, seed, watcher.rows, workers)
+            engine = Engine(executor(names.pop() if len(names) == 1 else "", batch, workers), seed, watcher.rows)
             for outcome in engine.run(jobs):
                 found[outcome.index] = outcome.result
                 watcher.finished(sum(answer.draws for answer in outcome.answers))

@@ -188,7 +188,7 @@ class MemberCalls:
 class Means:
     """How the draws were carried out; free to change when a run is continued."""
 
-    batch: int
+    batch: int  # 0: on a device, as many rows as measuring finds best
     engine: str
     command: str
     threads: int | None = None

@@ -23,7 +23,7 @@ def words(stream: Stream, first: int, draws: int, per_draw: int) -> np.ndarray[A
     """The words of draws first … first+draws−1, uint32 [draws, ≥ per_draw], whole blocks for every draw."""
     blocks = -(-per_draw // WORDS_PER_BLOCK)
     key = np.array([stream.seed, stream.input], dtype=np.uint64)
-    counter = np.array([first * blocks, 0, 0, _purpose_number(stream.purpose)], dtype=np.uint64)
+    counter = np.array([first * blocks, 0, 0, purpose_number(stream.purpose)], dtype=np.uint64)
     generator = np.random.Philox(key=key, counter=counter)
     return generator.random_raw(draws * blocks * 4).view(np.uint32).reshape(draws, blocks * WORDS_PER_BLOCK)
 
@@ -36,5 +36,6 @@ def check_seed(seed: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _purpose_number(purpose: str) -> int:
+def purpose_number(purpose: str) -> int:
+    """The counter's last word: 64 bits of the purpose's hash."""
     return int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little")

@@ -24,7 +24,7 @@ from together import Everybody, Votes, models_of, outcome_of, recipe_of, steps
 from smoothcert import data
 from smoothcert.classifiers import composite, load, ready
 from smoothcert.contracts import Job, Source
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
 from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.certify import Certify
@@ -86,7 +86,7 @@ def certified(members, arm, inputs, options, out):
         have = [store.done() for store in stores]
         left = [p for p, index in enumerate(inputs.indices.tolist()) if not all(index in done for done in have)]
         jobs = (Job(int(inputs.indices[p]), inputs.tensor(p), steps(source, 100, options.n)) for p in left)
-        for found in Local(seed=0).run(jobs):
+        for found in Engine().run(jobs):
             for column, store in enumerate(stores):
                 if found.index not in have[column]:
                     outcome = outcome_of(found, column, procedure, noise, int(np.prod(inputs.shape)))

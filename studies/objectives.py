@@ -22,7 +22,7 @@ import torch
 from smoothcert import data
 from smoothcert.classifiers import load, ready
 from smoothcert.contracts import Job, Source
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.sampling.fixed import Fixed
@@ -88,7 +88,7 @@ def certified(folder, inputs):
     prepared = ready(load(folder), inputs.tensor(0), threads=1)
     source, procedure = Source(prepared.classifier, Gaussian(SIGMA)), Certify(100, Fixed(N))
     jobs = [Job(i, inputs.tensor(i), procedure(source, inputs.tensor(0).numel())) for i in range(len(inputs))]
-    found = {outcome.index: outcome.result for outcome in Local().run(jobs)}
+    found = {outcome.index: outcome.result for outcome in Engine().run(jobs)}
     return [found[i].radius if found[i].label == int(inputs.labels[i]) else -1.0 for i in range(len(inputs))]
 
 

@@ -25,7 +25,8 @@ from smoothcert import data
 from smoothcert.classifiers import composite, digest, load, ready
 from smoothcert.contracts import Answer, Draw, Job, Outcome, Source
 from smoothcert.data import Subset
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
@@ -156,7 +157,7 @@ def fill(stores, source, inputs, procedure, options):
     jobs = (Job(int(inputs.indices[p]), inputs.tensor(p), steps(source, 100, options.n)) for p in places)
     labels = dict(zip(inputs.indices.tolist(), inputs.labels.tolist(), strict=True))
     with bar("together", "inputs") as update:
-        for number, found in enumerate(Local(seed=0, workers=options.threads).run(jobs)):
+        for number, found in enumerate(Engine(Threads(workers=options.threads)).run(jobs)):
             for column, store in enumerate(stores):
                 if found.index not in have[column]:
                     one = outcome_of(found, column, procedure, source.noise, int(np.prod(inputs.shape)))

@@ -21,7 +21,8 @@ import torch
 from smoothcert import load
 from smoothcert.contracts import Certificate, Job, Source, Stream, input_key
 from smoothcert.data import load as load_data
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.memory import Memory
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.preparation.per_input_sigma import PerInputSigma
@@ -52,7 +53,7 @@ def asked(model, points, n):
     procedure = Certify(100, Fixed(n))
     sources = [Source(model, noise) for noise in noises]
     jobs = (Job(i, x, procedure(source, len(x))) for i, (x, source) in enumerate(zip(points, sources, strict=True)))
-    found = {outcome.index: outcome.result for outcome in Local(256).run(jobs)}
+    found = {outcome.index: outcome.result for outcome in Engine(Threads(256)).run(jobs)}
     return [Found(x, noise, found[i]) for i, (x, noise) in enumerate(zip(points, noises, strict=True))]
 
 

@@ -14,7 +14,7 @@ from smoothcert.classifiers import composite, digests
 from smoothcert.classifiers.composed import HasMembers, leaves, rebuilt
 from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.classifiers.objects import OBJECT
-from smoothcert.errors import THREADS, ModelError, require_count, unknown
+from smoothcert.errors import THREADS, ModelError, OptionError, require_count, unknown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -179,7 +179,11 @@ def _network(classifier: Module, example: Tensor, engine: str) -> Ready:
     if engine == "auto" and torch.cuda.is_available():
         name, device = "torch", "cuda"
     if name == "torch" or torch.device(classifier.device).type != "cpu":
-        return Ready(arranged(classifier, example, device or classifier.device), engine if device else "torch")
+        fast = arranged(classifier, example, device or classifier.device)
+        elsewhere = torch.device(fast.device).type != "cpu"
+        return Ready(fast, f"torch:{fast.device}" if device or elsewhere else "torch")
+    if engine == "onnxruntime" and classifier.precision != "float32":
+        raise OptionError(f"engine of a network in {classifier.precision} must be torch (--engine torch); got {engine}")
     try:
         return Ready(onnx.from_network(classifier.exportable, example), "onnxruntime")
     except ModelError as error:

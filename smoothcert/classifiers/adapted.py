@@ -3,6 +3,7 @@
     output    which output of an ONNX file holds the scores
     layout    nhwc: the model takes channels last
     binary    the model gives one score for each input: the logit or the probability of the second of two classes
+    precision tf32, bfloat16 or float16, in which a torch network computes
     offset    of every feature: the model takes x·width + offset, as where `--scale` measures features in their own
     width     units, and σ and radii with them
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from smoothcert.errors import ModelError, OptionError, unknown
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("nchw", "nhwc")
 BINARY = ("logit", "probability")
+PRECISIONS = ("tf32", "bfloat16", "float16")  # beside float32, which changes nothing
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,15 @@ class Adaptation:
     offset: tuple[float, ...] = ()
     width: tuple[float, ...] = ()
     binary: Literal["", "logit", "probability"] = ""
+    precision: Literal["", "tf32", "bfloat16", "float16"] = field(default="", repr=False)  # not of the network's layers
 
     def __post_init__(self) -> None:
         if self.layout and self.layout not in LAYOUTS:
             raise unknown("layout of a model", self.layout, LAYOUTS)
         if self.binary and self.binary not in BINARY:
             raise unknown("binary of a model", self.binary, BINARY)
+        if self.precision and self.precision not in PRECISIONS:
+            raise unknown("precision of a model", self.precision, ("float32", *PRECISIONS))
         if len(self.offset) != len(self.width):
             raise OptionError(f"a scale must have an offset for every width; got {len(self.offset)}, {len(self.width)}")
         if not all(math.isfinite(value) for value in (*self.offset, *self.width)) or min(self.width, default=1.0) <= 0:
@@ -93,14 +98,22 @@ def adapted(classifier: Classifier, adaptation: Adaptation) -> Classifier:
 
     if not adaptation.options:
         return classifier
+    if adaptation.precision and not isinstance(classifier, Module | HasMembers):
+        kind = "an ONNX file, which computes as it says itself" if isinstance(classifier, Onnx) else "another model"
+        raise ModelError(f"precision must be of a torch network; got {adaptation.precision} and {kind}")
     if isinstance(classifier, Onnx):
         return classifier.adapted(adaptation)
     if adaptation.output:
         raise ModelError(f"output must name an output of an ONNX file; got '{adaptation.output}' and another model")
     if isinstance(classifier, HasMembers):
-        raise ModelError("layout and scale must be those of one model; got several networks: adapt each of them")
+        raise ModelError(
+            "layout, scale and precision must be those of one model; got several networks: adapt each of them"
+        )
     if isinstance(classifier, Module):
-        return replace(classifier, network=_network(classifier.network, adaptation))
+        precise = adaptation.precision or classifier.precision
+        around = replace(adaptation, precision="")
+        network = _network(classifier.network, around) if around.options else classifier.network
+        return replace(classifier, network=network, precision=precise)
     inner: Callable[[Any], Any] = classifier.function if isinstance(classifier, Function) else classifier
     names = getattr(classifier, "class_names", ())
     return Function(lambda x: adaptation.after(inner(adaptation.before(x))), getattr(classifier, "note", ""), names)

@@ -26,6 +26,12 @@ class HasMembers(Protocol):
     def __call__(self, x: Tensor) -> Tensor: ...
 
 
+def parts(classifier: Classifier) -> list[Classifier]:
+    """The classifier and all that it is made of, in an order that only depends on how it is made."""
+    inside = classifier.members if isinstance(classifier, HasMembers) else ()
+    return [classifier, *(part for member in inside for part in parts(member))]
+
+
 def leaves(classifier: Classifier) -> list[Classifier]:
     """The classifiers inside that have no members, each once, in the order in which they are met."""
     if not isinstance(classifier, HasMembers):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from smoothcert.classifiers.digests import state_digest
 from smoothcert.classifiers.estimator import is_estimator
+from smoothcert.classifiers.precision import ROUNDING, computing
 from smoothcert.classifiers.scores import Place, Scored, as_tensor, find
 from smoothcert.errors import ModelError, OptionError
 
@@ -37,6 +38,7 @@ class Module:
     shape: tuple[int, ...] | None = None  # of inputs, where others would pass and be wrong
     class_names: tuple[str, ...] = ()
     about: str = ""  # what its user should know of how it was taken
+    precision: str = "float32"
     _place: Place | None = field(init=False, default=None, repr=False)  # of the scores, once something was returned
 
     def __post_init__(self) -> None:
@@ -52,6 +54,11 @@ class Module:
         return "; ".join(part for part in (self.about, self._place.note if self._place else "") if part)
 
     @property
+    def rounding(self) -> float:
+        """How far scores may move by rounding alone, relative to the largest."""
+        return ROUNDING[self.precision]
+
+    @property
     def scoring(self) -> nn.Module:
         """The network as one that returns its scores and nothing else: itself, where it is known to do that."""
         return self.network if self._place == Place() else Scored(self.network, self._place)
@@ -59,6 +66,8 @@ class Module:
     @property
     def exportable(self) -> nn.Module:
         """The same for export to ONNX; ModelError where it is known that this cannot be."""
+        if self.precision != "float32":
+            raise ModelError(f"not exportable to ONNX (precision {self.precision} is torch's own)")
         if self.rows is not None:
             fix = "export it with dynamic_shapes=({0: torch.export.Dim('batch')},)"
             raise ModelError(f"not exportable to ONNX (the batch is frozen at {self.rows} rows: {fix})")
@@ -69,7 +78,8 @@ class Module:
     def state(self) -> str:
         """What the network is now, layers and weights, as a hash; train mode is refused. It takes 0.6 ms a megabyte."""
         self._refuse_training()
-        return f"{state_digest(self.network)} {self.network!r}"
+        said = "" if self.precision == "float32" else f" {self.precision}"
+        return f"{state_digest(self.network)} {self.network!r}{said}"
 
     def _refuse_training(self) -> None:
         training = [name or "the network" for name, part in self.network.named_modules() if in_training(part)]
@@ -80,18 +90,18 @@ class Module:
             )
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Inputs [batch, ...] → scores [batch, classes] in float32 on the CPU."""
+        """Inputs [batch, ...] → scores [batch, classes] in float32, where the inputs are."""
         if self.shape is not None and tuple(x.shape[1:]) != self.shape:
             size = f" (--image-size {self.shape[-1]})" if self.shape[-2:] == self.shape[-1:] * 2 else ""
             raise ModelError(f"the model takes inputs {list(self.shape)}; got {list(x.shape[1:])}{size}")
-        with torch.inference_mode():
+        with torch.inference_mode(), computing(self.precision, self.device):
             on_device = x.to(self.device)
             if on_device.ndim == 4:
                 on_device = on_device.contiguous(memory_format=torch.channels_last)
             output: Any = self.network(on_device)
         if self._place is None:
             object.__setattr__(self, "_place", find(output, len(x)))
-        return as_tensor((self._place or Place()).take(output), len(x))
+        return as_tensor((self._place or Place()).take(output), len(x), x.device)
 
 
 def in_training(network: nn.Module) -> bool:
@@ -109,6 +119,8 @@ def _refuse_tokens(network: nn.Module) -> None:
 
 def arranged(classifier: Module, example: Tensor, device: str) -> Module:
     """A copy of the network made fast on a device: batch-norm folded where that can be done, channels last."""
+    if classifier.precision == "tf32" and torch.device(device).type != "cuda":
+        raise OptionError(f"precision tf32 must be computed on CUDA (--engine torch:cuda); got the device '{device}'")
     fast = _folded(classifier.scoring, example)
     script = any(isinstance(part, torch.jit.ScriptModule) for part in fast.modules())  # stays as it was saved
     if not script and any(parameter.ndim == 4 for parameter in fast.parameters()):
@@ -116,7 +128,7 @@ def arranged(classifier: Module, example: Tensor, device: str) -> Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of TorchScript, about gradients that nobody wants
-            return Module(fast.to(device), device, classifier.rows)
+            return Module(fast.to(device), device, classifier.rows, precision=classifier.precision)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise OptionError(f"engine must name a device that torch has here; got 'torch:{device}' ({reason})") from error

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from smoothcert.classifiers import digests
-from smoothcert.classifiers.adapted import Adaptation
+from smoothcert.classifiers.adapted import BINARY, LAYOUTS, PRECISIONS, Adaptation
 from smoothcert.classifiers.composed import HasMembers
 from smoothcert.classifiers.digests import ModelDigest
 from smoothcert.errors import ModelError
@@ -39,8 +40,22 @@ def place_of(classifier: Classifier) -> str:
 
 def digest_called(classifier: Classifier, adaptation: Adaptation) -> ModelDigest:
     """A hash of a classifier and of how it is called."""
-    found, options = digest_of(classifier), adaptation.options
+    return _called(digest_of(classifier), adaptation)
+
+
+def _called(found: ModelDigest, adaptation: Adaptation) -> ModelDigest:
+    options = adaptation.options
     return replace(found, hex=_hash(found.hex, repr(sorted(options.items())))) if options else found
+
+
+def way_called(classifier: Classifier, offset: tuple[float, ...], width: tuple[float, ...], hashed: str) -> Adaptation:
+    """How a classifier was called on this scale, for its hash to be this one; ModelError where it is not the same."""
+    found = digest_of(classifier)
+    for layout, binary, precision in itertools.product(*(("", *names) for names in (LAYOUTS, BINARY, PRECISIONS))):
+        way = Adaptation("", cast("Any", layout), offset, width, cast("Any", binary), cast("Any", precision))
+        if _called(found, way).hex == hashed:
+            return way
+    raise ModelError("model must be the one that was certified; its hash differs")
 
 
 def digest_of(classifier: Classifier) -> ModelDigest:

@@ -71,8 +71,11 @@ def find(output: Any, rows: int) -> Place:
     return Place(flat[0], kind)
 
 
-def as_tensor(returned: Any, rows: int) -> Tensor:
-    """Scores in float32 on the CPU, from a tensor or an array of any library; what cannot be scores is refused."""
+def as_tensor(returned: Any, rows: int, device: torch.device | str = "cpu") -> Tensor:
+    """Scores in float32 on a device, from a tensor or an array of any library; what cannot be scores is refused.
+
+    Where they are on that device already, nothing waits for them.
+    """
     value: Tensor = returned if isinstance(returned, Tensor) else _converted(returned)
     if value.is_complex():
         raise ModelError(f"the classifier must return real scores [batch, classes]; got {value.dtype}")
@@ -83,7 +86,7 @@ def as_tensor(returned: Any, rows: int) -> Tensor:
             f"the classifier must return scores [batch, classes], here [{rows}, classes]; got one number an input, "
             f"[{rows}] (make scores of {'labels' if whole else 'them'}: {fix})"
         )
-    return value.detach().float().cpu()
+    return value.detach().float().to(device)
 
 
 def _converted(value: Any) -> Tensor:

@@ -21,7 +21,7 @@ from smoothcert.progress import remark, run_bar
 if TYPE_CHECKING:
     from smoothcert.contracts import Noise, Procedure
     from smoothcert.data import Subset
-    from smoothcert.engine.ray import Cluster
+    from smoothcert.engine.cluster import Cluster
     from smoothcert.preparation.per_input_sigma import PerInputSigma
     from smoothcert.runs.remember import MemoryUse
     from smoothcert.runs.start import Networks
@@ -49,6 +49,7 @@ class Drawing(NamedTuple):
     output: o.Output = None
     model_layout: o.ModelLayout = None
     binary: o.Binary = None
+    precision: o.Precision = "float32"
     engine: o.Engine = "auto"
     threads: o.Threads = None
     ray: Annotated[str | None, typer.Option(help="Draw on a Ray cluster: local, or HOST:PORT.")] = None
@@ -56,13 +57,14 @@ class Drawing(NamedTuple):
 
     def cluster(self) -> Cluster | None:
         """Where the draws are made, if not here."""
-        from smoothcert.engine.ray import Cluster
+        from smoothcert.engine.cluster import Cluster
 
         if self.ray is None:
             if self.ray_workers is not None:
                 raise OptionError("--ray-workers needs --ray")
             return None
-        return Cluster(self.ray, self.ray_workers, 1 if self.threads is None else self.threads)
+        gpus = None if self.engine == "auto" else self.engine.startswith("torch:cuda")
+        return Cluster(self.ray, self.ray_workers, 1 if self.threads is None else self.threads, gpus)
 
     def run(
         self,
@@ -108,12 +110,18 @@ class Drawing(NamedTuple):
         from smoothcert.data import Scale
         from smoothcert.runs.start import adapted_model
 
-        given = {"output": self.output, "model-layout": self.model_layout, "binary": self.binary}
+        precision = None if self.precision == "float32" else self.precision
+        given = {
+            "output": self.output,
+            "model-layout": self.model_layout,
+            "binary": self.binary,
+            "precision": precision,
+        }
         if empty := [name for name, value in given.items() if value == ""]:
             raise OptionError(f"--{empty[0]} must say something; got nothing")
         scale = data.scale or Scale("none")
-        output, layout, binary = (cast("Any", value or "") for value in given.values())
-        asked = Adaptation(output, layout, scale.offset, scale.width, binary)
+        output, layout, binary, precision = (cast("Any", value or "") for value in given.values())
+        asked = Adaptation(output, layout, scale.offset, scale.width, binary, precision)
         if not asked.options:
             return model
         if not isinstance(model, str):

@@ -46,6 +46,7 @@ ScaleData = Annotated[str | None, typer.Option(help="Training data (.npz) that -
 Shape = Annotated[str, typer.Option(help="Shape of one input, channels first, as in 3,32,32.")]
 Output = Annotated[str | None, typer.Option(help="Output of an ONNX file that holds the scores.")]
 Binary = Annotated[str | None, typer.Option(help="A model's one score is a logit, or a probability.")]
+Precision = Annotated[str, typer.Option(help="Of a torch network: float32, tf32, bfloat16 or float16.")]
 ModelLayout = Annotated[str | None, typer.Option(help="nhwc: the model takes channels last.")]
 Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
 NoiseName = Annotated[

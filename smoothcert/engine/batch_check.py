@@ -9,6 +9,7 @@ size cannot matter, and the record says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,20 +47,31 @@ class BatchChecked:
     note: str = ""
 
 
-def check_batches(classifier: Any, probe: Tensor, batch: int) -> BatchChecked:
-    """Check the classifier on noisy inputs probe [≥ batch_rows, ...] and choose how to call it."""
+def check_batches(classifier: Any, probe: Tensor, batch: int, fixed: int | None = None) -> BatchChecked:
+    """Check the classifier on noisy inputs probe [≥ batch_rows, ...] and choose how to call it.
+
+    `fixed`: the one number of rows where their number matters; by default the one for inputs of this size.
+    """
     plain = batch_rows(probe.shape[1:])
     rows = getattr(classifier, "rows", None)  # a network exported with a frozen batch size
     call = classifier if rows is None else FixedShape(classifier, rows)
-    whole = check_scores(call(probe), len(probe))
-    _refuse_unless_close(whole, check_scores(call(probe), len(probe)), "when the same batch is given twice")
-    _refuse_unless_close(whole.flip(0), call(probe.flip(0)), "with the other inputs in the batch")
+    whole, error = check_scores(call(probe), len(probe)), rounding(classifier)
+    again = check_scores(call(probe), len(probe))
+    _refuse_unless_close(whole, again, "when the same batch is given twice", error)
+    _refuse_unless_close(whole.flip(0), call(probe.flip(0)), "with the other inputs in the batch", error)
     if rows is not None:
         return BatchChecked(call, whole.shape[1], f"the network takes exactly {rows} rows at a time")
     if all(_in_pieces(classifier, probe, whole, size) for size in sorted({1, 7, plain, min(batch, len(probe))})):
         return BatchChecked(classifier, whole.shape[1])
-    note = f"scores differ in their last bits with the batch size, so every batch has {plain} rows"
-    return BatchChecked(FixedShape(classifier, plain), whole.shape[1], note)
+    one = fixed or plain
+    note = f"scores differ in their last bits with the batch size, so every batch has {one} rows"
+    return BatchChecked(FixedShape(classifier, one), whole.shape[1], note)
+
+
+def rounding(classifier: Any) -> float:
+    """How far scores may move by rounding alone, relative to the largest; networks in half precision say it."""
+    own: float = getattr(classifier, "rounding", ROUNDING)
+    return max([own, *(rounding(member) for member in getattr(classifier, "members", ()))])
 
 
 def classes(classifier: Any, x: Tensor) -> int:
@@ -69,7 +81,21 @@ def classes(classifier: Any, x: Tensor) -> int:
 
 
 def check_scores(scores: Any, rows: int) -> Tensor:
-    """Scores must be a tensor [rows, classes] without NaN."""
+    """Scores must be a tensor [rows, classes] without NaN. Whether there is one, a device has to be waited for."""
+    checked = check_shape(scores, rows)
+    # A sum that is finite has no NaN in it, and is had sooner than a look at each.
+    if not math.isfinite(float(checked.sum())) and bool(torch.isnan(checked).any()):
+        raise not_numbers()
+    return checked
+
+
+def not_numbers() -> ModelError:
+    """What is said of scores with NaN among them."""
+    return ModelError("the classifier must return numbers; got NaN")
+
+
+def check_shape(scores: Any, rows: int) -> Tensor:
+    """Scores must be a tensor [rows, classes]; their values are not looked at."""
     if not isinstance(scores, torch.Tensor):
         raise ModelError(f"the classifier must return a tensor of scores [batch, classes]; got {type(scores).__name__}")
     if scores.ndim != 2 or scores.shape[0] != rows or scores.shape[1] < 1:
@@ -82,8 +108,6 @@ def check_scores(scores: Any, rows: int) -> Tensor:
             "always win (make two of it: torch.cat([-s, s], dim=1) of a logit s, torch.cat([1 - p, p], dim=1) of a "
             "probability p)"
         )
-    if bool(torch.isnan(scores).any()):
-        raise ModelError("the classifier must return numbers; got NaN")
     return scores
 
 
@@ -92,17 +116,17 @@ def _in_pieces(classifier: Classifier, probe: Tensor, whole: Tensor, size: int) 
     few = probe[: max(size, 8) // size * size]  # at size 1, eight rows show it as well as all
     pieces: Sequence[Tensor] = [check_scores(classifier(part), len(part)) for part in torch.split(few, size)]
     scores = torch.cat(list(pieces))
-    _refuse_unless_close(whole[: len(few)], scores, "with the batch size")
+    _refuse_unless_close(whole[: len(few)], scores, "with the batch size", rounding(classifier))
     return bool(torch.equal(scores, whole[: len(few)]))
 
 
-def _refuse_unless_close(expected: Tensor, scores: Tensor, how: str) -> None:
+def _refuse_unless_close(expected: Tensor, scores: Tensor, how: str, error: float) -> None:
     if scores.shape != expected.shape:
         raise ModelError(f"the number of classes must not change {how}; got {expected.shape[1]} and {scores.shape[1]}")
     same = expected == scores  # equal infinities included
     difference = float((expected - scores).abs()[~same].max()) if not bool(same.all()) else 0.0
     size = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 1.0
-    if not difference <= ROUNDING * max(size, 1e-30):
+    if not difference <= error * max(size, 1e-30):
         raise ModelError(
             f"the classifier must give the same scores for the same input; they change {how} by up to {difference:.3g} "
             "(dropout, batch statistics, or another random or batch-wide operation?)"

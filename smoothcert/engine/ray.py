@@ -1,300 +1,250 @@
-"""The engine on many processes and machines: inputs go out in small units to the workers of a Ray cluster.
+"""Carries out parcels on many processes and machines: the workers of a Ray cluster, each with an executor of its own.
 
-The driver hands a unit to whoever is free and collects what comes back; a worker builds what it needs once, answers
-unit after unit, and reports several times a minute, so that finished inputs are kept even when their unit is not.
-What a dead worker had not reported is handed out again. Noise is keyed by input and draw, so who answers an input, and
-how often it was begun, changes nothing. The cluster is started here or joined, made quiet, and left again.
+The driver keeps the procedures and hands parcels to whoever is free; a worker builds the model once, keeps the inputs
+that it was sent, and answers with counts. Parcels take about half a second, longer where there are many workers, so
+that the driver is busy for less than half of its time; every worker has a second one waiting. What a dead worker had is
+handed out again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib
-import logging
-import os
-import signal
-import socket
-import threading
-from collections import Counter, deque
+import math
+import queue
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-from smoothcert.bounds import check_draws
-from smoothcert.contracts import Engine, Job, Outcome
-from smoothcert.errors import THREADS, OptionError, SmoothcertError, reason
+import numpy as np
 
-LOCAL = "local"
-PATIENCE = 5.0  # seconds in which a cluster must accept a connection
-OBJECTS = 2**28  # bytes of shared memory of a local cluster: units and reports are small
-WORKERS = 10_000  # more than any cluster starts
-MOST = 16  # inputs of a unit: enough to pack batches across inputs, few enough to lose and to balance
-TRIES = 5  # workers that may die over one input before it is taken for the cause
-PAUSE = 0.5  # seconds between two reports of a worker; longer where there are many
-REPORTS = 200  # reports a second that the driver should have to read at most
+from smoothcert.contracts import Classifier, Done, Executor, Job, Noise, Segment, Source, Stream, Tensor, batch_rows
+from smoothcert.engine.cluster import Cluster, import_ray
+from smoothcert.engine.worker import Workbench, Worker
+from smoothcert.errors import SmoothcertError
 
-Item: TypeAlias = tuple[int, Any, int | None]  # a job on its way: index, input as an array [*shape], true label
-
-
-class Workbench(NamedTuple):
-    """What a worker builds once and then works with: an engine of its own, and what makes jobs of items."""
-
-    engine: Engine
-    jobs: Callable[[Sequence[Item]], Iterable[Job]]
-
-
-class Progress(NamedTuple):
-    """What a worker has to tell since it last did."""
-
-    rows: int
-    outcomes: list[Outcome]
-    notes: tuple[str, ...]
+DEPTH = 2  # parcels that a worker has: one under way, one waiting
+SPAN = 0.5  # seconds that a parcel should take
+COST = 0.001  # seconds of the driver for a parcel (benchmarks/ray_scaling.py): it is to be busy for half of its time
+FIRST = 4  # batches of a worker's first parcel
+GROWTH = 8  # how much larger the next one may be
+KEPT = 2**28  # bytes of inputs that a worker keeps
+TRIES = 5  # workers that may die over one parcel before it is taken for the cause
 
 
 @dataclass(eq=False)
-class Assignment:
-    """A worker, and what it was given and has not answered."""
+class Hired:
+    """A worker as the driver sees it."""
 
     actor: Any
-    left: dict[int, Job]
-    prepared: bool
+    dead: bool = False
+    parcels: dict[int, Sequence[Segment]] = field(default_factory=dict)  # in the order in which they are carried out
+    kept: OrderedDict[int, None] = field(default_factory=OrderedDict)  # keys of inputs that it has
 
 
 @dataclass(eq=False)
-class Ray(Engine):
-    """Hands out jobs on a connected cluster; `advance` is told of every batch, `notes` is for the record.
+class Ray(Executor):
+    """Parcels on a connected cluster. `make` is carried to each worker and called there.
 
-    `make` is carried to each worker and called there. Only index, input and label of a job are sent: its steps stay
-    here, and the worker makes its own from the classifier that it has.
+    A classifier cannot be sent: `parts` are the driver's, and a worker has the same ones in the same order.
     """
 
     cluster: Cluster
-    make: Callable[[Callable[[int], None]], Workbench]  # given what is told of every batch
-    inputs: int  # how many jobs there will be
-    advance: Callable[[int], None]
+    make: Callable[[], Workbench]
+    parts: Sequence[Classifier]
     notes: list[str] = field(default_factory=list)
-    _again: deque[Job] = field(default_factory=deque)  # what dead workers had
-    _free: list[Any] = field(default_factory=list)
-    _busy: dict[Any, Assignment] = field(default_factory=dict)  # by the stream of reports
-    _deaths: Counter[int] = field(default_factory=Counter)  # by input; −1: while preparing
+    _hired: list[Hired] = field(default_factory=list)
+    # Those that can take a parcel, by how many they have: with a thousand of them nobody may look at each.
+    _free: list[dict[Hired, None]] = field(default_factory=lambda: [{} for _ in range(DEPTH)])
+    _under_way: int = 0  # parcels
+    _again: deque[tuple[int, Sequence[Segment]]] = field(default_factory=deque)  # what dead workers had
+    _events: queue.SimpleQueue[tuple[Hired, int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
+    _speeds: dict[int, float] = field(default_factory=dict)  # rows a second of one worker, by classifier
+    _largest: dict[int, int] = field(default_factory=dict)  # rows of the largest parcel so far, by classifier
+    _deaths: Counter[int] = field(default_factory=Counter)  # by parcel; 0: while preparing
+    _new: Callable[[], Any] | None = None
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Outcomes as they arrive."""
+    def room(self, source: Source, job: Job, left: int | None = None) -> int:
+        """Rows for about SPAN seconds of a worker; near the end an equal share of what is left."""
+        self._start()
+        self._send_again()
+        while not any(self._free):
+            if self._under_way:
+                return 0
+            self._hear()
+            self._send_again()
+        batch = batch_rows(job.x.shape)
+        part = id(source.classifier)
+        largest, speed, workers = self._largest.get(part, 0), self._speeds.get(part, 0.0), len(self._hired)
+        rows = speed * max(SPAN, 2 * COST * workers)
+        rows = max(min(rows, GROWTH * largest), FIRST * batch if not largest else batch)
+        if left is not None:
+            if left < speed * COST * workers and self._under_way > workers / 2:
+                return 0  # more is coming: the driver would hand out crumbs, and do nothing else
+            rows = min(rows, left / workers)
+        return max(1, math.ceil(rows / batch)) * batch
+
+    def submit(self, parcel: int, segments: Sequence[Segment]) -> None:
+        self._send(self._freest(), parcel, segments)
+
+    def collect(self) -> Sequence[Done]:
+        found = [self._hear()]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                found.append(self._hear(wait=False))
+        self._send_again()
+        return [done for done in found if done is not None]
+
+    def close(self) -> None:
         ray = import_ray(self.cluster.address)
-        workers = min(self.cluster.size(ray), self.inputs)
-        # Ray's own retries are off: it would repeat a whole unit, and with it the inputs that were already reported.
-        kind = ray.remote(num_cpus=self.cluster.threads, max_restarts=0, max_task_retries=0)(Worker)
-        new = functools.partial(kind.remote, ray.put(self.make), max(PAUSE, workers / REPORTS))
-        queue, unfinished = iter(jobs), self.inputs
-        if unfinished:
-            self.notes.append(f"drawn by {workers} Ray workers with {self.cluster.threads} threads each")
-        try:
-            for _ in range(workers):
-                self._hire(new())
-            while unfinished:
-                self._hand_out(queue, workers, unfinished)
-                for outcome in self._next(ray, new):
-                    unfinished -= 1
-                    yield outcome
-        finally:
-            for gone in [*self._free, *(hired.actor for hired in self._busy.values())]:
-                if ray.is_initialized():  # a generator may be closed after its cluster
-                    ray.kill(gone)
+        for hired in self._hired:
+            if ray.is_initialized() and not hired.dead:  # a generator may be closed after its cluster
+                ray.kill(hired.actor)
+        self._hired.clear()
+        self._again.clear()
+        self._free = [{} for _ in range(DEPTH)]
+        self._under_way = 0
+        self._events = queue.SimpleQueue()  # what is still told is of nobody's interest
 
-    def _next(self, ray: Any, new: Callable[[], Any]) -> Iterator[Outcome]:
-        """Wait until somebody has something to tell, or is found dead."""
-        if not self._busy:
-            raise SmoothcertError("Ray must have workers that live; the last one died while it was preparing")
-        stream = ray.wait(list(self._busy), num_returns=1)[0][0]
-        if (told := self._hear(ray, stream)) is not None:
-            yield from self._take(self._busy[stream], told)
-        elif stream in self._busy:
-            lost = self._busy.pop(stream)
-            ray.kill(lost.actor)  # it may only have been out of reach
-            self._bury(lost, new)
+    def choose(self, chunks: Iterable[Sequence[tuple[Tensor, Stream]]]) -> Iterator[list[Noise]]:
+        """Each input's own noise, chunk by chunk in order, found by the workers; some chunks are under way ahead."""
+        self._start()
+        under_way: deque[tuple[Sequence[tuple[Tensor, Stream]], Any]] = deque()
+        for turn, chunk in enumerate(chunks):
+            under_way.append((chunk, self._ask_to_choose(chunk, turn)))
+            if len(under_way) > DEPTH * len(self._hired):
+                yield self._chosen(*under_way.popleft())
+        while under_way:
+            yield self._chosen(*under_way.popleft())
 
-    def _hire(self, actor: Any) -> None:
-        """An empty unit makes a worker prepare itself; only one that has done so is given inputs."""
-        self._busy[actor.answer.remote([])] = Assignment(actor, {}, prepared=False)
+    def _ask_to_choose(self, chunk: Sequence[tuple[Tensor, Stream]], turn: int) -> Any:
+        living = [hired for hired in self._hired if not hired.dead]
+        return living[turn % len(living)].actor.choose.remote([(x.numpy(), stream) for x, stream in chunk])
 
-    def _hand_out(self, queue: Iterator[Job], workers: int, unfinished: int) -> None:
-        """A unit for everyone who is free, the smaller the fewer are left, so that all finish together."""
-        while self._free:
-            waiting = unfinished - sum(len(hired.left) for hired in self._busy.values())
-            size = max(1, min(MOST, waiting // (2 * workers)))
-            unit = [self._again.popleft() for _ in range(min(size, len(self._again)))]
-            unit += islice(queue, size - len(unit))
-            if not unit:
-                return
-            actor, items = self._free.pop(), [(job.index, job.x.numpy(), job.truth) for job in unit]
-            self._busy[actor.answer.remote(items)] = Assignment(actor, {job.index: job for job in unit}, True)
-
-    def _hear(self, ray: Any, stream: Any) -> Progress | None:
-        """The next report; None where a unit is finished (its worker is free) or its worker has died (still busy)."""
-        try:
-            told: Progress = ray.get(next(stream))
-            return told
-        except StopIteration:
-            if not self._busy[stream].left:
-                self._free.append(self._busy.pop(stream).actor)
-        except ray.exceptions.RayTaskError as error:
-            # The work itself failed, and would fail again: its own error is the message, not Ray's account of it.
-            raise error.cause if isinstance(error.cause, SmoothcertError) else error from None
-        except ray.exceptions.RayError:
-            pass
-        return None
-
-    def _take(self, hired: Assignment, told: Progress) -> Iterator[Outcome]:
-        self.advance(told.rows)
-        self.notes += [note for note in told.notes if note not in self.notes]
-        for outcome in told.outcomes:
-            hired.left.pop(outcome.index, None)
-            yield outcome
-
-    def _bury(self, hired: Assignment, another: Callable[[], Any]) -> None:
-        """Put back what a dead worker had, first in the queue, and hire another one."""
-        self._again.extendleft(hired.left[index] for index in sorted(hired.left, reverse=True))
-        for index in hired.left if hired.prepared else [-1]:
-            self._deaths[index] += 1
-            if index >= 0 and self._deaths[index] >= TRIES:
-                raise SmoothcertError(
-                    f"input {index}: {TRIES} Ray workers died while they had it; each must have enough memory, "
-                    "and the classifier must not end its process"
-                )
-        if hired.prepared or self._deaths[-1] < TRIES:
-            self._hire(another())
-
-
-class Worker:
-    """The far end. One thread builds and asks the classifier, for ever the same; the actor's own thread reports."""
-
-    def __init__(self, make: Callable[[Callable[[int], None]], Workbench], pause: float) -> None:
-        self.make, self.pause = make, pause
-        self.hand = ThreadPoolExecutor(1, "smoothcert")
-        self.bench: Workbench | None = None
-        self.rows, self.outcomes = deque[int](), deque[Outcome]()
-
-    def answer(self, items: list[Item]) -> Iterator[Progress]:
-        """Reports on a unit, one at the end and one a pause before; what went wrong is raised after the last."""
-        work = self.hand.submit(self._work, items)
-        finished = False
-        while not finished:
-            finished = bool(wait([work], timeout=self.pause).done)
-            notes = tuple(self.bench.engine.notes) if self.bench is not None else ()
-            yield Progress(sum(_emptied(self.rows)), list(_emptied(self.outcomes)), notes)
-        work.result()
-
-    def _work(self, items: list[Item]) -> None:
-        if self.bench is None:
-            self.bench = self.make(self.rows.append)
-        if items:
-            for outcome in self.bench.engine.run(self.bench.jobs(items)):
-                self.outcomes.append(outcome)
-
-
-def _emptied(queue: deque[Any]) -> Iterator[Any]:
-    """What is in the queue now; the other thread may go on adding."""
-    for _ in range(len(queue)):
-        yield queue.popleft()
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Where the workers are: `local`, or HOST:PORT of a running cluster; as many workers as it has room for."""
-
-    address: str = LOCAL
-    workers: int | None = None
-    threads: int = 1  # of one worker
-
-    def __post_init__(self) -> None:
-        check_draws(self.threads, "threads", "a worker", THREADS)
-        if self.workers is not None:
-            check_draws(self.workers, "workers", "Ray", WORKERS)
-        host, _, port = self.address.rpartition(":")
-        if self.address != LOCAL and not (host and port.isdigit() and "/" not in host):
-            raise OptionError(f"ray must be local or the HOST:PORT of a running cluster; got '{self.address}'")
-
-    @contextlib.contextmanager
-    def connected(self) -> Iterator[None]:
-        """Start or join the cluster, and leave it again; one that this process already uses is left as it is."""
-        ray = import_ray(self.address)
-        if self.address != LOCAL:
-            _refuse_unreachable(self.address)
-        if ray.is_initialized():
-            yield
-            return
-        try:
-            self._join(ray)
-            yield
-        finally:
-            ray.shutdown()
-
-    def _join(self, ray: Any) -> None:
-        options: dict[str, Any] = {"address": self.address}
-        if self.address == LOCAL:
-            room = self.workers * self.threads if self.workers else None
-            options |= {"include_dashboard": False, "num_cpus": room, "object_store_memory": OBJECTS}
-        with _own_signals(), _quiet():
+    def _chosen(self, chunk: Sequence[tuple[Tensor, Stream]], reference: Any) -> list[Noise]:
+        ray = import_ray(self.cluster.address)
+        for turn in range(TRIES):
             try:
-                ray.init(**options, log_to_driver=False, configure_logging=False)
-            except Exception as error:
-                # Ray raises anything from ValueError to its own kinds here; the first line says what is the matter.
-                hint = "" if self.address == LOCAL else "; a cluster with a token needs RAY_AUTH_MODE=token here too"
-                raise OptionError(f"ray must be a cluster that can be used: {reason(error)}{hint}") from error
+                found: list[Noise] = ray.get(reference)
+                return found
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause if isinstance(error.cause, SmoothcertError) else error from None
+            except ray.exceptions.RayError:
+                reference = self._ask_to_choose(chunk, turn)
+        raise SmoothcertError(f"{TRIES} Ray workers died while they chose a noise level; each must have enough memory")
 
-    def size(self, ray: Any) -> int:
-        """How many workers there will be."""
-        if self.workers is not None:
-            return self.workers
-        return max(1, int(ray.cluster_resources().get("CPU", 0)) // self.threads)
+    def _start(self) -> None:
+        if self._hired:
+            return
+        ray = import_ray(self.cluster.address)
+        hands = self.cluster.hands(ray)
+        # Ray's own retries are off: it would repeat parcels whose counts have already come.
+        options = {"num_cpus": hands.threads, "num_gpus": int(hands.gpus), "max_restarts": 0, "max_task_retries": 0}
+        kind, make = ray.remote(**options)(Worker), ray.put(self.make)
+        self._new = lambda: kind.remote(make)
+        self.notes.append(f"drawn by {hands.words}")
+        for _ in range(hands.number):
+            self._hire()
 
+    def _hire(self) -> None:
+        """A new worker prepares itself; only one that has done so is given parcels."""
+        if self._new is not None:
+            hired = Hired(self._new())
+            self._hired.append(hired)
+            self._listen(hired, 0, hired.actor.prepare.remote())
 
-def import_ray(address: str) -> Any:
-    """Ray, told to be quiet: by its environment, which it reads when it is imported, and by its logger after that."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address != LOCAL:
-        # By default Ray asks an address that is not Ray's for a quarter of an hour.
-        os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
-    try:
-        ray = importlib.import_module("ray")
-    except ImportError as error:
-        raise OptionError("ray must be installed for --ray; pip install 'smoothcert[ray]'") from error
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
-    return ray
+    def _listen(self, hired: Hired, parcel: int, reference: Any) -> None:
+        events = self._events  # those of now: after `close` nobody listens to these
+        reference.future().add_done_callback(lambda future: events.put((hired, parcel, future)))
 
+    def _send(self, hired: Hired, parcel: int, segments: Sequence[Segment]) -> None:
+        """A parcel with those of its inputs that the worker does not have; beyond KEPT it forgets the oldest."""
+        new: dict[int, Tensor] = {}
+        for segment in segments:
+            if segment.stream.input not in hired.kept:
+                new[segment.stream.input] = segment.job.x
+            hired.kept[segment.stream.input] = None
+            hired.kept.move_to_end(segment.stream.input)
+        most = max(len(segments), KEPT // (4 * segments[0].job.x.numel()))
+        forgotten = [hired.kept.popitem(last=False)[0] for _ in range(len(hired.kept) - most)]
+        part = next(number for number, one in enumerate(self.parts) if one is segments[0].source.classifier)
+        ordered = [
+            (part, source.noise, source.readout, stream, job.index, first, rows)
+            for source, job, stream, first, rows in segments
+        ]
+        # One array for all: Ray handles each separately.
+        inputs = (list(new), np.stack([x.numpy() for x in new.values()])) if new else None
+        hired.parcels[parcel] = segments
+        self._under_way += 1
+        self._place(hired, len(hired.parcels) - 1)
+        self._listen(hired, parcel, hired.actor.carry_out.remote(inputs, forgotten, ordered))
 
-def _refuse_unreachable(address: str) -> None:
-    """Ask the address ourselves, because Ray would try for many minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise OptionError(f"ray must be the address of a running cluster; nothing answers at {address}") from error
+    def _send_again(self) -> None:
+        while self._again and any(self._free):
+            self._send(self._freest(), *self._again.popleft())
 
+    def _freest(self) -> Hired:
+        """A worker with the fewest parcels."""
+        return next(hired for free in self._free for hired in free)
 
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; here it goes on meaning what it meant."""
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+    def _place(self, hired: Hired, before: int | None) -> None:
+        """Keep the list of those who can take a parcel, after a change of one's parcels."""
+        if before is not None and before < DEPTH:
+            self._free[before].pop(hired, None)
+        if not hired.dead and len(hired.parcels) < DEPTH:
+            self._free[len(hired.parcels)][hired] = None
 
+    def _hear(self, wait: bool = True) -> Done | None:
+        """The next thing that somebody tells: counts, that it is prepared, or that it is dead."""
+        hired, parcel, future = self._events.get() if wait else self._events.get_nowait()
+        error = future.exception()
+        if error is not None:
+            self._failed(hired, error)
+            return None
+        told = future.result()
+        self.notes += [note for note in told.notes if note not in self.notes]
+        if parcel == 0:
+            self._place(hired, None)
+            return None
+        if (segments := hired.parcels.pop(parcel, None)) is None:
+            return None  # it was taken for dead, and another has the parcel
+        self._under_way -= 1
+        self._place(hired, len(hired.parcels) + 1)
+        rows = sum(segment.rows for segment in segments)
+        part = id(segments[0].source.classifier)
+        self._largest[part] = max(rows, self._largest.get(part, 0))
+        self._speeds[part] = rows / max(told.elapsed, 1e-6)
+        return Done(parcel, told.counts, told.seconds)
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Ray's compiled part writes its troubles straight to file descriptor 2; what matters of them is raised as well."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    def _failed(self, hired: Hired, error: BaseException) -> None:
+        """Work that failed would fail again: its own error is the message. What a dead worker had goes to another."""
+        ray = import_ray(self.cluster.address)
+        if isinstance(error, ray.exceptions.RayTaskError):
+            cause = getattr(error, "cause", None)
+            raise cause if isinstance(cause, SmoothcertError) else error
+        if not isinstance(error, ray.exceptions.RayError):
+            raise error
+        if not hired.dead:
+            self._bury(hired)
+
+    def _bury(self, hired: Hired) -> None:
+        hired.dead = True
+        self._hired.remove(hired)
+        self._place(hired, len(hired.parcels))
+        self._under_way -= len(hired.parcels)
+        import_ray(self.cluster.address).kill(hired.actor)  # it may only have been out of reach
+        guilty = next(iter(hired.parcels), 0)  # the first is the one that was under way
+        self._deaths[guilty] += 1
+        if self._deaths[guilty] >= TRIES:
+            if guilty == 0:
+                raise SmoothcertError(f"Ray must have workers that live; {TRIES} died while they were preparing")
+            indices = sorted({segment.job.index for segment in hired.parcels[guilty]})
+            whose = f"input {indices[0]}" if len(indices) == 1 else f"inputs {indices[0]} to {indices[-1]}"
+            raise SmoothcertError(
+                f"{whose}: {TRIES} Ray workers died while they had it; each must have enough memory, and the "
+                "classifier must not end its process"
+            )
+        self._again.extend(hired.parcels.items())
+        hired.parcels = {}
+        self._hire()

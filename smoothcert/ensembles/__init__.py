@@ -26,7 +26,7 @@ from smoothcert.classifiers.composed import DenoisedClassifier
 from smoothcert.classifiers.module import Module
 from smoothcert.classifiers.onnx import Onnx
 from smoothcert.contracts import Classifier
-from smoothcert.engine.batch_check import FixedShape, check_batches, check_scores
+from smoothcert.engine.batch_check import FixedShape, check_batches, check_shape
 from smoothcert.errors import ModelError, OptionError
 
 EXACT = 1e-6  # how far the sum of weights may be from 1
@@ -79,7 +79,12 @@ class Vote(ABC):
         """Noisy inputs [batch, ...] → scores [batch, classes]."""
         scores = together([ask(member, x) for member in self.members])
         self.tally.add(len(x), len(x) * len(self.members))
-        return self.combine(scores)
+        return self.answer(scores)
+
+    def answer(self, scores: Sequence[Tensor]) -> Tensor:
+        """The vote of these members, in rows where all of them gave numbers; NaN elsewhere, whatever the vote."""
+        no_numbers = torch.stack([part.isnan().any(1) for part in scores]).any(0)
+        return self.combine(scores).masked_fill(no_numbers.unsqueeze(1), torch.nan)
 
     def prepared(self, members: tuple[Classifier, ...], probe: Tensor) -> Self:
         """The same vote of these members."""
@@ -94,6 +99,8 @@ class Cascade:
     be called with any number of rows. Where that number can be seen in the last bits of its scores, it would make a
     row's answer depend on its batch mates; so members are called with a fixed number of rows, unless `prepared` has
     seen that the number does not matter to any of them.
+
+    Which rows are left has to be known here before the next member is asked: on a device every batch is waited for.
     """
 
     vote: Vote
@@ -123,9 +130,12 @@ class Cascade:
 
 
 def ask(member: Classifier, x: Tensor, rows: int | None = None) -> Tensor:
-    """A member's scores; in calls of so many rows where that is asked for, or all that the network takes."""
+    """A member's scores; in calls of so many rows where that is asked for, or all that the network takes.
+
+    Their shape is checked, their values are not: a device would have to be waited for.
+    """
     rows = getattr(member, "rows", None) or rows
-    return check_scores((FixedShape(member, rows) if rows is not None else member)(x), len(x))
+    return check_shape((FixedShape(member, rows) if rows is not None else member)(x), len(x))
 
 
 def together(scores: list[Tensor]) -> list[Tensor]:

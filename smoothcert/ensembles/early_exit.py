@@ -45,8 +45,8 @@ class EarlyExit(Cascade):
     def __call__(self, x: Tensor) -> Tensor:
         """Noisy inputs [batch, ...] → scores [batch, classes]."""
         seen = [ask(self.members[0], x)]
-        scores = self.vote.combine(seen)
-        left, asked = torch.arange(len(x)), len(x)
+        scores = self.vote.answer(seen)
+        left, asked = torch.arange(len(x), device=x.device), len(x)
         for member in self.members[1:]:
             on = (~self._sure(seen)).nonzero().squeeze(1)
             if not len(on):
@@ -54,7 +54,7 @@ class EarlyExit(Cascade):
                 break
             left, seen = left[on], [part[on] for part in seen]
             seen = together([*seen, ask(member, x[left], self.rows_a_call)])
-            scores[left] = self.vote.combine(seen)
+            scores[left] = self.vote.answer(seen)
             asked += len(left)
         self.tally.add(len(x), asked, len(x) - len(left))
         return scores

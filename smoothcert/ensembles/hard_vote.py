@@ -19,7 +19,7 @@ class HardVote(Vote):
     """Share of the votes; the winner of a tie has half a vote more, so that it also has the highest score."""
 
     def combine(self, scores: Sequence[Tensor]) -> Tensor:
-        numbers = torch.arange(scores[0].shape[1])
+        numbers = torch.arange(scores[0].shape[1], device=scores[0].device)
         votes = torch.zeros_like(scores[0])
         for part in scores:
             votes = votes + (numbers == part.argmax(1, keepdim=True))

@@ -20,6 +20,7 @@ from smoothcert import zoo
 from smoothcert.classifiers import composite, load
 from smoothcert.contracts import Classifier, Noise, Stream, batch_rows
 from smoothcert.data import Inputs
+from smoothcert.engine.batch_check import check_scores
 from smoothcert.ensembles import ask, together
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import described
@@ -67,7 +68,7 @@ class HoldoutInputs(NamedTuple):
         with torch.no_grad():
             for owner, x in self.copies(draws, "holdout"):
                 for number, member in enumerate(members):
-                    right[number] += int((ask(member, x).argmax(1) == labels[owner]).sum())
+                    right[number] += int((check_scores(ask(member, x), len(x)).argmax(1) == labels[owner]).sum())
                     self.advance(len(x))
         return tuple(count / (len(self.inputs) * draws) for count in right)
 
@@ -98,7 +99,7 @@ class HoldoutInputs(NamedTuple):
 def member_scores(members: Sequence[Classifier], x: Tensor) -> Tensor:
     """Scores of every member for the same rows: float64 [members, rows, classes]; infinite ones have no variance."""
     with torch.no_grad():
-        scores = torch.stack(together([ask(member, x).double() for member in members]))
+        scores = torch.stack(together([check_scores(ask(member, x), len(x)).double() for member in members]))
     if not bool(scores.isfinite().all()):
         raise ModelError("scores of every member must be finite; got infinity")
     return scores

@@ -34,7 +34,7 @@ class KConsensus(Cascade):
     def __call__(self, x: Tensor) -> Tensor:
         """Noisy inputs [batch, ...] → scores [batch, classes]."""
         first = together([ask(member, x) for member in self.members[: self.k]])
-        scores = self.vote.combine(first)
+        scores = self.vote.answer(first)
         others = self.members[self.k :]
         answers = torch.stack([part.argmax(1) for part in first])
         left = (answers != answers[0]).any(0).nonzero().squeeze(1)
@@ -42,5 +42,5 @@ class KConsensus(Cascade):
         if len(left) and others:
             undecided = x[left]
             rest = [ask(member, undecided, self.rows_a_call) for member in others]
-            scores[left] = self.vote.combine(together([*(part[left] for part in first), *rest]))
+            scores[left] = self.vote.answer(together([*(part[left] for part in first), *rest]))
         return scores

@@ -10,6 +10,7 @@ from smoothcert import catalog
 from smoothcert.classifiers import wrap
 from smoothcert.classifiers.composite import Part, compose
 from smoothcert.contracts import Classifier
+from smoothcert.engine.batch_check import check_scores
 from smoothcert.ensembles import Vote, ask, simplex
 from smoothcert.ensembles.holdout import HoldoutInputs
 from smoothcert.errors import ModelError, OptionError, unknown
@@ -164,7 +165,7 @@ def refuse_unlike(members: Sequence[Classifier], names: Sequence[str], example: 
     classes: dict[int, str] = {}
     for member, name in zip(members, names, strict=True):
         try:
-            found = ask(member, example.unsqueeze(0)).shape[1]
+            found = check_scores(ask(member, example.unsqueeze(0)), 1).shape[1]
         except (ModelError, RuntimeError, ValueError, TypeError, IndexError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ModelError(

@@ -14,7 +14,18 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from smoothcert.contracts import PROBE, Floats, Integers, Moments, Noise, Norm, Stream, Tensor, TorchGenerator
+from smoothcert.contracts import (
+    PROBE,
+    Floats,
+    Integers,
+    Moments,
+    Noise,
+    Norm,
+    Stream,
+    StreamRows,
+    Tensor,
+    TorchGenerator,
+)
 from smoothcert.errors import DataError, OptionError, is_number
 
 CLOSE = 1e-4  # of a step: above what float32 does to k/255, far below what 16-bit images would need
@@ -85,6 +96,12 @@ class NoNoise(Noise):
             self.instead.fill(out, x, stream, first)
         else:
             out[:] = x
+
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        if rows.purpose == PROBE:
+            self.instead.fill_rows(out, x, rows)
+        else:
+            out.copy_(x)
 
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         return p_top * 0

@@ -29,9 +29,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor
+from smoothcert.contracts import Moments, Noise, Norm, Stream, StreamRows, Tensor
 from smoothcert.errors import OptionError
 from smoothcert.noise import moments_of
+from smoothcert.philox import Names, names, tensor, unsigned
+from smoothcert.philox import words as device_words
 from smoothcert.streams import words
 
 WORD = 2**32
@@ -84,6 +86,10 @@ class Discrete(Noise):
         values = (np.arange(self.values) / others).astype(np.float32)
         np.take(values, way, out=out.view(rows, dim).numpy(), mode="clip")
 
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        """The same, bit for bit."""
+        rows.run(_replace, out, x, names(rows), tensor(_part, (self._other,), x), self.values - 1)
+
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """The largest whole r that needs no more than p_top. It moves in steps, so it has no slope to train with.
 
@@ -110,6 +116,26 @@ class Discrete(Noise):
         weights = np.full((len(level), self.values), (1 - self.keep) / (self.values - 1))
         weights[np.arange(len(level)), level] = self.keep
         return moments_of(np.broadcast_to(values, weights.shape), weights)
+
+
+def _part(other: int) -> np.float64:
+    return np.float64(1 / other)
+
+
+def _replace(out: Tensor, x: Tensor, of: Names, part: Tensor, others: int) -> None:
+    """What `fill` does, by products in double instead of divisions, which compilers may round otherwise.
+
+    Half a step above a word, no rounding takes a quotient across a whole number; and a product, rounded to single, is
+    the quotient of whole numbers below 2¹⁶, for none of those is within 2⁻⁴¹ of the middle between two floats.
+    """
+    import torch
+
+    dim = x.flatten(1).shape[1]
+    level = (x.flatten(1).double() * others + 0.5).clamp(0, others).int()
+    way = ((unsigned(device_words(of, dim)).double() + 0.5) * part).clamp(max=others).int()
+    moved = level + torch.where(way < others, way + 1, 0)
+    found = torch.where(moved > others, moved - (others + 1), moved)
+    out.copy_((found.double() * (1 / others)).float().view(out.shape))
 
 
 @lru_cache(maxsize=512)

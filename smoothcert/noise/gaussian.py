@@ -13,9 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
+from smoothcert.contracts import Moments, Noise, Norm, Stream, StreamRows, Tensor, TorchGenerator
 from smoothcert.noise import added, check_level
+from smoothcert.philox import Names, names, tensor, unsigned, whole_blocks
+from smoothcert.philox import words as device_words
 from smoothcert.streams import words
+
+TURN = 2 * math.pi * 2.0**-32
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,18 @@ class Gaussian(Noise):
         length *= np.float32(2.0**-32)
         length += np.float32(2.0**-33)  # half a step above zero, so that the logarithm is finite
         np.log(length, out=length)
-        length *= np.float32(-2 * self.sigma**2)
+        length *= _stretch(self.sigma)
         np.sqrt(length, out=length)
-        angle *= np.float32(2 * math.pi * 2.0**-32)
+        angle *= np.float32(TURN)
         noisy = out.view(rows, dim).numpy()
         wide = noisy if dim == 2 * half else np.empty((rows, 2 * half), dtype=np.float32)
         np.multiply(np.cos(angle, out=wide[:, :half]), length, out=wide[:, :half])
         np.multiply(np.sin(angle, out=wide[:, half:]), length, out=wide[:, half:])
         np.add(wide[:, :dim], x.reshape(1, dim).numpy(), out=noisy)
+
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        """The same from the same words, to a few units in the last place: logarithms and sines differ by device."""
+        rows.run(_add_normal, out, x, names(rows), tensor(_stretch, (self.sigma,), x))
 
     def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Normal numbers of torch's own, as in the field's trainings."""
@@ -72,3 +80,18 @@ class Gaussian(Noise):
 
     def moments(self, x: Tensor) -> Moments:
         return added(x, self.sigma, 3.0)
+
+
+def _stretch(sigma: float) -> np.float32:
+    return np.float32(-2 * sigma**2)
+
+
+def _add_normal(out: Tensor, x: Tensor, of: Names, stretch: Tensor) -> None:
+    import torch
+
+    dim = x.flatten(1).shape[1]
+    length, angle = unsigned(device_words(of, whole_blocks(dim))).float().chunk(2, dim=1)
+    length = (torch.log(length * 2.0**-32 + 2.0**-33) * stretch).sqrt()
+    angle = angle * TURN
+    noise = torch.cat([angle.cos() * length, angle.sin() * length], dim=1).narrow(1, 0, dim)
+    out.copy_((noise + x.flatten(1)).view(out.shape))

@@ -25,10 +25,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
+from smoothcert.contracts import Moments, Noise, Norm, Stream, StreamRows, Tensor, TorchGenerator
 from smoothcert.errors import OptionError
 from smoothcert.noise import added, check_grid, steps
-from smoothcert.streams import words
+from smoothcert.philox import Names, names, tensor, whole_blocks, words_at
+from smoothcert.philox import words as device_words
+from smoothcert.streams import WORDS_PER_BLOCK, words
 
 LARGEST = 3000.0  # qσ: thresholds reach to 9 of them on either side, and must fit 16 bits
 BITS = 18  # leading bits of a word that choose from the guide
@@ -66,6 +68,13 @@ class GaussianGrid(Noise):
         noisy[:] = _drawn(_sampler(self.sigma, self.grid), stream, first, rows, dim)
         noisy += steps(x, self.grid, "gaussian_grid").astype(np.float32)
         noisy /= np.float32(self.grid)
+
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        """The same, bit for bit, where x is on the grid."""
+        options = self.sigma, self.grid
+        tables = Tables(*(tensor(make, options, x) for make in (_guide, _order, _place)))
+        lower = names(rows, f"{rows.purpose}, lower half")
+        rows.run(_add_steps, out, x, names(rows), lower, tables, (self.grid, _room(options, out.numel())))
 
     def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Normal numbers, not yet rounded: that a network sees whole steps is nothing that it would have to learn."""
@@ -154,3 +163,76 @@ def _drawn(sampler: Sampler, stream: Stream, first: int, rows: int, dim: int) ->
         number = (np.uint64(high[i]) << np.uint64(32)) | np.uint64(low)
         found[row[i], column[i]] = np.searchsorted(sampler.thresholds, number, side="right") + sampler.lowest
     return found
+
+
+class Tables(NamedTuple):
+    """A sampler on a device. Lengths are powers of two, so that a compiled function serves many levels."""
+
+    guide: Tensor  # int16 [2^BITS]
+    order: Tensor  # int64, thresholds less 2⁶³: signed numbers in the order of unsigned ones
+    place: Tensor  # int64 [2]: how many thresholds there are, and K below all of them
+
+
+def _guide(sigma: float, grid: int) -> np.ndarray[Any, np.dtype[np.int16]]:
+    return _sampler(sigma, grid).guide
+
+
+def _order(sigma: float, grid: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    order = (_sampler(sigma, grid).thresholds ^ np.uint64(2**63)).view(np.int64)
+    return np.pad(order, (0, _power(len(order)) - len(order)), constant_values=2**63 - 1)
+
+
+def _place(sigma: float, grid: int) -> tuple[int, int]:
+    sampler = _sampler(sigma, grid)
+    return len(sampler.thresholds), sampler.lowest
+
+
+def _power(number: int) -> int:
+    return 1 << max(number - 1, 1).bit_length()
+
+
+@lru_cache(maxsize=256)
+def _room(options: tuple[float, int], numbers: int) -> int:
+    """Room for the coordinates that the guide leaves open: ten standard deviations more than are expected."""
+    expected = numbers * float((_sampler(*options).guide == UNSURE).mean())
+    return _power(math.ceil(expected + 10 * math.sqrt(expected) + 64))
+
+
+def _add_steps(out: Tensor, x: Tensor, of: Names, lower: Names, tables: Tables, sizes: tuple[int, int]) -> None:
+    """What `fill` does, without asking the device how many coordinates the guide leaves open.
+
+    All 64 bits are had for `room` coordinates: those, and another one as often as it takes to fill the room. If there
+    is not room for all, every number becomes NaN, which engines refuse.
+    """
+    import torch
+
+    grid, room = sizes
+    whole = x.flatten(1)
+    dim = whole.shape[1]
+    width = whole_blocks(dim)
+    bits = device_words(of, width).flatten()
+    count, lowest = tables.place.unbind()
+    found = tables.guide.index_select(0, (bits >> (32 - BITS)) & (2**BITS - 1)).int()
+    unsure, full = _where(found == UNSURE, room)
+    row, column = unsure // width, unsure % width
+    number = ((bits.index_select(0, unsure).long() << 32) ^ -(2**63)) | words_at(lower, dim, row, column)
+    reached = torch.searchsorted(tables.order, number, right=True).clamp(max=count)
+    found = found.scatter(0, unsure, (reached + lowest).int()).view(-1, width).narrow(1, 0, dim)
+    # One of few whole numbers, over at most 4095: rounded from its product in double it is the quotient in single.
+    step = torch.where(full, math.nan, 0.0).double() + 1.0 / grid
+    out.copy_(((found + (whole * grid + 0.5).int()) * step).float().view(out.shape))
+
+
+def _where(mask: Tensor, room: int) -> tuple[Tensor, Tensor]:
+    """Where a mask is true, `room` places, the last of them any; and whether all are used, so that some may be missing.
+
+    Blocks first, of which few hold any: the search through all coordinates is what takes time on a CPU.
+    """
+    import torch
+
+    blocks = torch.nonzero_static(mask.view(torch.int64), size=room, fill_value=0).squeeze(1)
+    meant = (blocks > 0) | (torch.arange(room, device=mask.device) == 0)  # not the padding
+    true = mask.view(-1, WORDS_PER_BLOCK).index_select(0, blocks) & meant.unsqueeze(1)
+    places = torch.nonzero_static(true.flatten(), size=room, fill_value=0).squeeze(1)
+    block = blocks.index_select(0, places // WORDS_PER_BLOCK)
+    return block * WORDS_PER_BLOCK + places % WORDS_PER_BLOCK, places.select(0, -1) > 0

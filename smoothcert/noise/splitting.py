@@ -19,9 +19,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from smoothcert.contracts import EVERY, Moments, Noise, Norm, Stream, Tensor
+from smoothcert.contracts import EVERY, Moments, Noise, Norm, Stream, StreamRows, Tensor
 from smoothcert.errors import OptionError
 from smoothcert.noise import CLOSE, ROOT, check_grid, half_width, moments_of, needed_within, steps
+from smoothcert.philox import Names, names, tensor, unsigned
+from smoothcert.philox import words as device_words
 from smoothcert.streams import words
 
 LARGEST = 2**22  # entries of the table of middles, once around
@@ -79,6 +81,13 @@ class Splitting(Noise):
         middles = _middles(self.cases, self.grid)
         np.take(middles, offset * (self.grid + 1) + at, out=out.view(rows, dim).numpy(), mode="clip")
 
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        """The same, bit for bit, where x is on the grid."""
+        options = self.pattern, self.cases, math.prod(x.shape[1:])
+        shift = None if self.pattern is None else tensor(_shift, options, x)
+        around = tensor(_around, (self.cases,), x)
+        rows.run(_cut, out, x, names(rows), shift, around, (self.grid, rows.purpose == EVERY))
+
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """λ(p_top − p_next) rounded down to the grid; its slope is that of the radius before rounding."""
         import torch
@@ -130,3 +139,43 @@ def _middles(cases: int, grid: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     ends = np.maximum(cut, 0) + np.minimum(cut + 2 * cases, 2 * grid)
     middles: np.ndarray[Any, np.dtype[np.float32]] = (ends / (4 * grid)).astype(np.float32).ravel()
     return middles
+
+
+def _shift(seed: int, cases: int, dim: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return _pattern(seed, cases, dim).astype(np.float32)
+
+
+def _around(cases: int) -> tuple[float, float, float]:
+    return float(cases), 1 / cases, float(2**32 % cases)
+
+
+def _cut(out: Tensor, x: Tensor, of: Names, shift: Tensor | None, around: Tensor, sizes: tuple[int, int]) -> None:
+    """What `fill` does, computed as `_middles` is, in floats that are whole numbers below 2²⁴.
+
+    Quotients are products. Half a step off a whole number, no rounding takes them across it; and the last, in double,
+    is rounded to single from far closer than it is to the middle between two floats.
+    """
+    import torch
+
+    grid, every = sizes
+    cases, part, _ = around.float().unbind()
+    drawn = of.numbers % cases.long() if every else _remainder(device_words(of, 2), around)
+    offset = drawn.float().unsqueeze(1)
+    if shift is not None:
+        offset = torch.where(offset + shift < cases, offset + shift, offset + shift - cases)
+    at = (x.flatten(1) * grid + 0.5).floor()
+    cut = 2 * offset + 1 + 2 * cases * ((at - offset - 0.5) * part).floor()
+    ends = cut.clamp(min=0) + (cut + 2 * cases).clamp(max=2 * grid)
+    out.copy_((ends.double() * (1 / (4 * grid))).float().view(out.shape))
+
+
+def _remainder(bits: Tensor, around: Tensor) -> Tensor:
+    """Of unsigned 64-bit numbers, given by their lower and upper words [rows, 2]; in double, exact below 2⁵³.
+
+    Remainders of integers, fused by a compiler, would be divided anew for every coordinate.
+    """
+    low, high = unsigned(bits).double().unbind(dim=1)
+    cases, part, word = around.unbind()
+    high = high - cases * ((high + 0.5) * part).floor()
+    number = high * word + low  # below 2⁴⁴
+    return number - cases * ((number + 0.5) * part).floor()

@@ -13,8 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from smoothcert.contracts import Moments, Noise, Norm, Stream, Tensor, TorchGenerator
+from smoothcert.contracts import Moments, Noise, Norm, Stream, StreamRows, Tensor, TorchGenerator
 from smoothcert.noise import ROOT, added, half_width, needed_within
+from smoothcert.philox import Names, names, tensor
+from smoothcert.philox import words as device_words
 from smoothcert.streams import words
 
 
@@ -41,8 +43,12 @@ class Uniform(Noise):
         rows, dim = out.shape[0], x.numel()
         noisy = out.view(rows, dim).numpy()
         noisy[:] = words(stream, first, rows, dim).view(np.int32)[:, :dim]
-        noisy *= np.float32(self.lam * 2.0**-31)
+        noisy *= _width(self.lam)
         noisy += x.reshape(1, dim).numpy()
+
+    def fill_rows(self, out: Tensor, x: Tensor, rows: StreamRows) -> None:
+        """The same from the same words."""
+        rows.run(_add_uniform, out, x, names(rows), tensor(_width, (self.lam,), x))
 
     def unit(self, shape: Sequence[int], generator: TorchGenerator) -> Tensor:
         """Uniform numbers of standard deviation 1, so λ = √3."""
@@ -61,3 +67,12 @@ class Uniform(Noise):
 
     def moments(self, x: Tensor) -> Moments:
         return added(x, self.lam / ROOT, 9 / 5)
+
+
+def _width(lam: float) -> np.float32:
+    return np.float32(lam * 2.0**-31)
+
+
+def _add_uniform(out: Tensor, x: Tensor, of: Names, width: Tensor) -> None:
+    level = x.flatten(1)
+    out.copy_((device_words(of, level.shape[1]).float() * width + level).view(out.shape))

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from smoothcert.bounds import Floats, Integers
-from smoothcert.contracts import ABSTAIN, Job, Noise, Source, Tensor
+from smoothcert.contracts import ABSTAIN, Job, Noise, Source, Tensor, batch_rows
 from smoothcert.errors import OptionError, RunError, SmoothcertError
 from smoothcert.plan.cost import reach
 from smoothcert.procedures.certify import Certify
@@ -160,17 +160,18 @@ def measured_rate(run: Run) -> Rate | None:
     try:
         x = spec.data.load().tensor(0)
         source = Source(ready(load(spec.model, f"run {run.name}"), x).classifier, spec.noise)
-        return Rate(_draws_a_second(source, x, run.means.batch), "measured here just now")
+        return Rate(_draws_a_second(source, x, run.means.batch or batch_rows(x.shape)), "measured here just now")
     except SmoothcertError:  # moved, deleted, code without trust: the record still says how fast it was
         return None
 
 
 def _draws_a_second(source: Source, x: Tensor, batch: int) -> float:
     """Of the engine in full batches, once it has settled on how to run the model."""
-    from smoothcert.engine.local import Local
+    from smoothcert.engine.engine import Engine
+    from smoothcert.engine.threads import Threads
     from smoothcert.sampling.fixed import Fixed
 
-    engine, procedure, draws = Local(batch, seed=0), Certify(batch, Fixed(batch, 0.05)), 0
+    engine, procedure, draws = Engine(Threads(batch)), Certify(batch, Fixed(batch, 0.05)), 0
     list(engine.run([Job(0, x, procedure(source, x.numel()))]))
     start = time.perf_counter()
     while (elapsed := time.perf_counter() - start) < SECONDS:

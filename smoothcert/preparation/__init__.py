@@ -8,12 +8,23 @@ to choose σ, never as evidence.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from smoothcert.contracts import Noise, Tensor
 
 _LEAST, _MOST = 0.02, 0.98  # estimates beyond these would make the slope explode
+
+
+def device_of(network: Any) -> str:
+    """Where a network or a classifier wants its inputs: where its weights are; of several, all together."""
+    if isinstance(network, torch.nn.Module):
+        return next((str(weight.device) for weight in network.state_dict().values()), "cpu")
+    inner = getattr(network, "classifier", network)  # of one that is called in batches of one size
+    members = getattr(inner, "members", ())
+    found = {device_of(member) for member in members} or {str(getattr(inner, "device", "cpu"))}
+    return found.pop() if len(found) == 1 else "cpu"
 
 
 def slope(

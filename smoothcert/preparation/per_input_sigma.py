@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from smoothcert.contracts import Stream, Tensor
+from smoothcert.contracts import Stream, StreamRows, Tensor
 from smoothcert.errors import OptionError, require_count, require_number, unknown
 from smoothcert.noise import ScalableNoise, at_level, check_level, described
 from smoothcert.preparation import estimate, slope
@@ -84,27 +84,26 @@ class PerInputSigma:
         self.bounds(noise.sigma)
 
     def __call__(
-        self, network: Callable[[Tensor], Tensor], noise: Any, x: Tensor, streams: Sequence[Stream]
+        self,
+        network: Callable[[Tensor], Tensor],
+        noise: Any,
+        x: Tensor,
+        streams: Sequence[Stream],
+        device: str = "cpu",
     ) -> list[Any]:
-        """The noise of each input x [batch, ...] at its own level; one stream an input."""
+        """The noise of each input x [batch, ...] at its own level; one stream an input.
+
+        `device`: where the network wants its inputs. Copies are made there (`device_of` finds it).
+        """
         self.check(noise)
-        unit = at_level(noise, 1.0)
-        buffer = torch.empty(self.draws, *x.shape)
-        nothing = torch.zeros(x.shape[1:])
-
-        def draw(number: int) -> Tensor:
-            for position, stream in enumerate(streams):
-                rows = torch.empty(self.draws, *x.shape[1:])
-                unit.fill(rows, nothing, stream._replace(purpose=PURPOSE), number * self.draws)
-                buffer[:, position] = rows
-            return buffer
-
+        unit, x = at_level(noise, 1.0), x.to(device)
+        draw = (copies_here if x.device.type == "cpu" else copies_there)(unit, self.draws, x, streams)
         levels = (self._ascend if self.search == "ascent" else self._best)(network, noise, unit, x, draw)
         return [at_level(noise, float(level)) for level in levels]
 
     def _ascend(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
         low, high = self.bounds(noise.sigma)
-        sigma, label = torch.full((len(x),), float(noise.sigma), dtype=torch.float64), None
+        sigma, label = torch.full((len(x),), float(noise.sigma), dtype=torch.float64, device=x.device), None
         for number in range(self.steps):
             gradient, _, found = slope(network, unit, x, sigma.to(x.dtype), draw(number), label)
             label = None if self.follow else found
@@ -114,15 +113,48 @@ class PerInputSigma:
     def _best(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
         low, high = self.bounds(noise.sigma)
         by_votes, told = self.search == "votes", _by_votes if self.search == "votes" else estimate
-        steps = torch.linspace(0.0, 1.0, self._levels, dtype=torch.float64)
+        steps = torch.linspace(0.0, 1.0, self._levels, dtype=torch.float64, device=x.device)
         levels = (low * (high / low) ** steps if by_votes else low + (high - low) * steps).clamp(low, high)
 
         def radius(level: Tensor, number: int, label: Tensor | None) -> tuple[Tensor, Tensor]:
             return told(network, unit, x, level.expand(len(x)).to(x.dtype), draw(number), label)
 
-        _, label = radius(torch.tensor(float(noise.sigma)), len(levels), None)
+        _, label = radius(torch.tensor(float(noise.sigma), device=x.device), len(levels), None)
         chosen = None if self.follow else label
         return levels[torch.stack([radius(level, i, chosen)[0] for i, level in enumerate(levels)]).argmax(0)]
+
+
+def copies_here(unit: Any, draws: int, x: Tensor, streams: Sequence[Stream]) -> Callable[[int], Tensor]:
+    """Noise at level 1 on the CPU by its number: draws number·draws, … of each stream [draws, batch, ...]."""
+    buffer, nothing = torch.empty(draws, *x.shape), torch.zeros(x.shape[1:])
+
+    def draw(number: int) -> Tensor:
+        for position, stream in enumerate(streams):
+            rows = torch.empty(draws, *x.shape[1:])
+            unit.fill(rows, nothing, stream._replace(purpose=PURPOSE), number * draws)
+            buffer[:, position] = rows
+        return buffer
+
+    return draw
+
+
+def copies_there(unit: Any, draws: int, x: Tensor, streams: Sequence[Stream]) -> Callable[[int], Tensor]:
+    """The same draws, made on the device of x."""
+    keys = torch.tensor([_signed(stream.input) for stream in streams], device=x.device).repeat(draws)
+    numbers = torch.arange(draws, device=x.device).repeat_interleave(len(streams))
+    nothing = torch.zeros_like(x).repeat(draws, *(1 for _ in x.shape[1:]))
+
+    def draw(number: int) -> Tensor:
+        out = torch.empty_like(nothing)
+        unit.fill_rows(out, nothing, StreamRows(streams[0].seed, PURPOSE, keys, numbers + number * draws))
+        return out.view(draws, *x.shape)
+
+    return draw
+
+
+def _signed(key: int) -> int:
+    """The signed number with the bits of a key."""
+    return key - 2**64 if key >= 2**63 else key
 
 
 def _by_votes(

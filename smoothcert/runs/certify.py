@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from smoothcert.contracts import (
     Certificate,
     Classifier,
     Draw,
-    Engine,
+    Executor,
     Job,
     Noise,
     Outcome,
@@ -26,10 +27,13 @@ from smoothcert.contracts import (
     input_key,
 )
 from smoothcert.data import Inputs
+from smoothcert.engine import executor
 from smoothcert.engine.batch_check import FixedShape, classes
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.errors import DataError, ModelError
 from smoothcert.noise import NoNoise
+from smoothcert.preparation import device_of
 from smoothcert.progress import Watcher
 from smoothcert.runs import commit
 from smoothcert.runs.remember import Remember
@@ -40,9 +44,10 @@ from smoothcert.spec import MemberCalls, Recipe, Spec
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from smoothcert.engine.ray import Cluster
+    from smoothcert.engine.cluster import Cluster
 
 CHUNK = 32  # inputs whose noise is chosen together; few, so that the first draws come soon
+FEW = 4  # the same for workers elsewhere, of which there may be many
 
 
 def carry_out(
@@ -76,14 +81,15 @@ def carry_out(
             _recall(remember, store, source, inputs, means.batch)
         done, before = store.done(), _calls(classifier)
         watcher.started(len(inputs), len(done), procedure.cap + copies)
-        engine: Engine = Local(means.batch, spec.seed, watcher.rows, means.workers)
-        if cluster is not None:  # its workers choose noise levels for themselves
-            engine, prepare = _elsewhere(cluster, recipe, inputs, done, watcher), None
+        draws = executor(means.engine, means.batch or None, means.workers)
+        if cluster is not None:
+            draws, prepare = _elsewhere(cluster, recipe, inputs, classifier, prepare)
+        engine = Engine(draws, spec.seed, watcher.rows)
         for outcome in engine.run(_jobs(procedure, source, inputs, done, prepare, spec.seed)):
             row = _row(outcome, labels[outcome.index])
             store.add(row)
             watcher.finished((row.draws or 0) + copies)
-        kept = tuple(dict.fromkeys([*means.notes, *engine.notes]))
+        kept = tuple(dict.fromkeys([*means.notes, *engine.notes, *_wasted(engine, cluster)]))
         calls = _sum(classifier, recipe.means.member_calls, before)
         if remember is not None and remember.order is not None:
             remember.settle(store, inputs, spec.seed, watcher.remembering)
@@ -99,7 +105,7 @@ def _recall(remember: Remember, store: RunStore, source: Source, inputs: Inputs,
     found = [remember.answer(int(inputs.indices[p]), int(inputs.labels[p]), inputs.tensor(p)) for p in places]
     rows = {row.index: (row, position) for row, position in zip(found, places, strict=True) if row is not None}
     looks = (Job(index, inputs.tensor(position), _clean(source)) for index, (_, position) in rows.items())
-    for outcome in Local(batch).run(looks):
+    for outcome in Engine(Threads(batch or None)).run(looks):
         row, _ = rows[outcome.index]
         store.add(replace(row, seconds=outcome.seconds, clean=outcome.result, answers=outcome.answers))
     store.commit()
@@ -130,20 +136,31 @@ def _sum(classifier: Classifier, earlier: MemberCalls | None, before: tuple[int,
     return MemberCalls(len(getattr(classifier, "members", ())), *total) if total[0] else None
 
 
-def _elsewhere(cluster: Cluster, recipe: Recipe, inputs: Inputs, done: set[int], watcher: Watcher) -> Engine:
-    from smoothcert.runs.remote import remote_engine  # it builds its jobs with this file
+def _elsewhere(
+    cluster: Cluster, recipe: Recipe, inputs: Inputs, classifier: Classifier, prepare: Prepare | None
+) -> tuple[Executor, Prepare | None]:
+    """Workers on a cluster, which also choose noise levels where each input has its own."""
+    from smoothcert.runs.remote import remote_executor  # it prepares with this file
 
-    left = sum(index not in done for index in inputs.indices.tolist())
-    return remote_engine(cluster, recipe, inputs.tensor(0), left, watcher.rows)
+    ray = remote_executor(cluster, recipe, inputs.tensor(0), classifier)
+    return ray, None if prepare is None else replace(prepare, elsewhere=ray.choose)
+
+
+def _wasted(engine: Engine, cluster: Cluster | None) -> list[str]:
+    """What the record says of draws that workers made ahead of a look."""
+    if cluster is None or not engine.wasted:
+        return []
+    return [f"{engine.wasted:,} draws made ahead of a look that decided were thrown away"]
 
 
 @dataclass(frozen=True, eq=False)
 class Prepare:
-    """Chooses each input's noise by asking a network, and tells of every copy that it looks at."""
+    """Chooses each input's noise by asking a network, here or elsewhere, and tells of every copy it looks at."""
 
     part: Any
     network: Classifier
     told: Callable[[int], None]
+    elsewhere: Callable[[Iterable[Sequence[tuple[Tensor, Stream]]]], Iterator[list[Noise]]] | None = None
 
     @property
     def copies(self) -> int:
@@ -155,7 +172,20 @@ class Prepare:
             self.told(len(rows))
             return self.network(rows)
 
-        return list(self.part(asked, noise, x, streams))
+        return list(self.part(asked, noise, x, streams, device_of(self.network)))
+
+    def over(self, noise: Noise, chunks: Iterable[Sequence[tuple[Tensor, Stream]]]) -> Iterator[list[Noise]]:
+        """The noises of the inputs of each chunk, in order, as they are needed."""
+        import torch
+
+        if self.elsewhere is None:
+            for chunk in chunks:
+                xs, streams = zip(*chunk, strict=True)
+                yield self(noise, torch.stack(xs), streams)
+            return
+        for found in self.elsewhere(chunks):
+            self.told(len(found) * self.copies)
+            yield found
 
 
 def prepared_by(
@@ -184,28 +214,29 @@ def prepared_by(
 def _jobs(
     procedure: Any, source: Source, inputs: Inputs, done: set[int], prepare: Prepare | None, seed: int
 ) -> Iterator[Job]:
+    """Inputs on their way, each at its own noise where one is chosen; then a look without noise."""
     left = [position for position, index in enumerate(inputs.indices.tolist()) if index not in done]
-    size = 1 if prepare is None else CHUNK
-    for first in range(0, len(left), size):
-        chosen = left[first : first + size]
-        items = [(int(inputs.indices[p]), inputs.tensor(p), int(inputs.labels[p])) for p in chosen]
-        yield from jobs(procedure, source, items, prepare, seed)
-
-
-def jobs(
-    procedure: Any, source: Source, items: Sequence[tuple[int, Tensor, int | None]], prepare: Prepare | None, seed: int
-) -> Iterator[Job]:
-    """Inputs (index, x, label) on their way, each at its own noise where one is chosen; then a look without noise."""
-    import torch
-
-    noises: Sequence[Noise] = [source.noise] * len(items)
-    if prepare is not None:
-        streams = [Stream(seed, input_key(x), "sigma") for _, x, _ in items]
-        noises = prepare(source.noise, torch.stack([x for _, x, _ in items]), streams)
-    for (index, x, truth), noise in zip(items, noises, strict=True):
-        own = replace(source, noise=noise)
+    for position, noise in zip(left, _noises(source.noise, inputs, left, prepare, seed), strict=True):
+        own, x, truth = replace(source, noise=noise), inputs.tensor(position), int(inputs.labels[position])
         level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
-        yield Job(index, x, _with_clean(own, procedure(own, x.numel(), truth), level), truth)
+        steps = _with_clean(own, procedure(own, x.numel(), truth), level)
+        yield Job(int(inputs.indices[position]), x, steps)
+
+
+def _noises(noise: Noise, inputs: Inputs, places: Sequence[int], prepare: Prepare | None, seed: int) -> Iterator[Noise]:
+    """The noise of the input at each place."""
+    if prepare is None:
+        yield from itertools.repeat(noise, len(places))
+        return
+
+    def named(place: int) -> tuple[Tensor, Stream]:
+        x = inputs.tensor(place)
+        return x, Stream(seed, input_key(x), "sigma")
+
+    size = CHUNK if prepare.elsewhere is None else FEW
+    chunks = ([named(place) for place in places[at : at + size]] for at in range(0, len(places), size))
+    for found in prepare.over(noise, chunks):
+        yield from found
 
 
 def _with_clean(

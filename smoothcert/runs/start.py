@@ -37,7 +37,7 @@ from smoothcert.runs.store import MODEL, is_complete, refuse_strangers
 from smoothcert.spec import Means, Recipe, Spec, now, versions
 
 if TYPE_CHECKING:
-    from smoothcert.engine.ray import Cluster
+    from smoothcert.engine.cluster import Cluster
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
 
@@ -97,6 +97,14 @@ class Resources:
     cluster: Cluster | None = None
     command: str = ""
 
+    @property
+    def own_engine(self) -> str:
+        """Of this process. Where workers with GPUs draw, it only looks at the network."""
+        import torch
+
+        elsewhere = self.cluster is not None and self.cluster.gpus and not torch.cuda.is_available()
+        return "torch" if elsewhere else self.engine
+
 
 def settled(ask: RunRequest, inputs: Inputs, out: Path, how: str | None = None) -> tuple[RunRequest, str]:
     """The same with all Gaussian noises in one arithmetic, and why that is not the exact one.
@@ -141,14 +149,15 @@ def start(
     if is_complete(out, spec) and ask.memory is None:
         return 0
     with slowly("making the network fast: exporting it to ONNX, measuring threads (once)", say):
-        prepared = ready(loaded, inputs.tensor(0), resources.engine, resources.threads)
+        prepared = ready(loaded, inputs.tensor(0), resources.own_engine, resources.threads)
     say(prepared.note)
     _refuse_low_bits(prepared.classifier, spec.noise, inputs)
     if ask.procedure.labelled and not (out / "recipe.toml").exists():
         say(look.chance(prepared.classifier, inputs))
     notes = tuple(note for note in (prepared.note, ask.note) if note)
+    batch = resources.batch or (0 if prepared.engine.startswith("torch:") else batch_rows(inputs.shape))
     means = Means(
-        resources.batch or batch_rows(inputs.shape), prepared.engine, resources.command, resources.threads,
+        batch, prepared.engine, resources.command, resources.threads,
         prepared.workers, versions(), notes, started=now(),
     )  # fmt: skip
     with contextlib.ExitStack() as stack:

@@ -185,12 +185,13 @@ def follow(
     seen: list[tuple[int, ...]] = []
     votes: Integers = np.zeros(1, dtype=np.int64)
     proven, look = 0.0, -1
+    draws = tables[0][1].draws if tables else votes
     for p0, table in tables:
         verdict = table.verdict(look, _hits(votes, label)) if look >= 0 else Verdict.CONTINUE
         while verdict is Verdict.CONTINUE and look + 1 < len(table.size):
             look += 1
-            counts = (yield Draw(source, int(table.draws[look])))[0]
-            seen.append(tuple(int(vote) for vote in counts))
+            counts = (yield Draw(source, int(draws[look]), ahead=draws[look + 1 :]))[0]
+            seen.append(tuple(counts.tolist()))
             votes = counts if table.fresh or look == 0 else votes + counts
             verdict = table.verdict(look, _hits(votes, label))
         if verdict is not Verdict.CERTIFY:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from smoothcert.contracts import Certificate, Counts, Draw, Noise, Procedure, Sampling, Source, Stream
+from smoothcert.contracts import Certificate, Counts, Draw, Noise, Procedure, Sampling, Source, Stream, StreamRows
 from smoothcert.procedures.certify import Certify
 from smoothcert.smoothed import Smoothed
 from smoothcert.testing.fakes import answer
@@ -40,6 +40,7 @@ def check_noise(noise: Noise, step: float = 1e-9) -> None:
     _check_moments(noise)
     _check_batching(noise)
     _check_streams(noise)
+    _check_rows(noise)
     _check_inverse(noise, step)
     _check_use(noise)
 
@@ -161,6 +162,20 @@ def _check_streams(noise: Noise) -> None:
     for what, stream in others.items():
         same = (_filled(noise, 8, stream=stream) == base).flatten(1).all(1).any()
         _hold(not bool(same), f"draws of {noise.kind} must differ where the {what} of the stream does")
+
+
+def _check_rows(noise: Noise) -> None:
+    """Rows of two inputs in turns, with keys that fill 64 bits: equal where nothing is rounded, close elsewhere."""
+    inputs = torch.stack([torch.zeros(SHAPE), torch.full(SHAPE, 0.5)])
+    keys, numbers, which = (5, 2**64 - 7), torch.tensor([9, 9, 2**32, 0, 1, 2]), torch.tensor([0, 1, 0, 1, 1, 1])
+    names = torch.tensor([key - 2**64 * (key >= 2**63) for key in keys])[which]
+    made, wanted = torch.full((2, 6, *SHAPE), float("nan"))
+    noise.fill_rows(made, inputs[which], StreamRows(2**64 - 1, "test", names, numbers))
+    for row, (number, one) in enumerate(zip(numbers.tolist(), which.tolist(), strict=True)):
+        noise.fill(wanted[row : row + 1], inputs[one], Stream(2**64 - 1, keys[one], "test"), number)
+    near = 0.0 if noise.exact else 1e-5 * (1 + float(wanted.abs().max()))
+    said = f"fill_rows of {noise.kind} must write the draws of fill, row by row"
+    _hold(torch.allclose(made, wanted, rtol=0.0, atol=near), said)
 
 
 def _check_inverse(noise: Noise, step: float) -> None:

@@ -19,11 +19,16 @@ import pytest
 import small_run
 
 from smoothcert.classifiers import digest, load
-from smoothcert.engine.ray import MOST, Cluster, Ray
+from smoothcert.engine.cluster import Cluster
+from smoothcert.engine.ray import DEPTH, Ray
 from smoothcert.errors import ModelError, OptionError, SmoothcertError
+from smoothcert.preparation.per_input_sigma import PerInputSigma
+from smoothcert.procedures.certify import Certify
 from smoothcert.progress import Watcher
 from smoothcert.runs.certify import carry_out
 from smoothcert.runs.store import read
+from smoothcert.sampling.fixed import Fixed
+from smoothcert.sampling.spending import Spending
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.xdist_group("ray")
@@ -36,7 +41,13 @@ SLOW = """
 import os, pathlib, time
 import linear, torch
 
-PIDS = pathlib.Path(__file__).parent / "pids"
+HERE = pathlib.Path(__file__).parent
+PIDS = HERE / "pids"
+
+if (HERE / "driver").exists() and (HERE / "driver").read_text() != str(os.getpid()):
+    (HERE / "met" / str(os.getpid())).touch()  # two workers begin together
+    while len(list((HERE / "met").iterdir())) < 2:
+        time.sleep(0.01)
 
 def score(x):
     PIDS.mkdir(exist_ok=True)
@@ -58,7 +69,7 @@ import sys
 sys.path[:0] = [{tests!r}, {folder!r}]
 from pathlib import Path
 from test_ray import make
-from smoothcert.engine.ray import Cluster
+from smoothcert.engine.cluster import Cluster
 make(Path({folder!r}), "run", "{module}:score", Cluster({address!r}))
 """
 
@@ -79,10 +90,10 @@ def slow(tmp_path, monkeypatch):
     return name
 
 
-def make(folder, run, model, cluster=None, watcher=None, data="data.npz"):
+def make(folder, run, model, cluster=None, watcher=None, data="data.npz", **changes):
     recipe, inputs = small_run.recipe_for(folder / data, n=DRAWS)
     classifier = load(model)
-    question = dataclasses.replace(recipe.spec, model=model, model_digest=digest(model).hex)
+    question = dataclasses.replace(recipe.spec, model=model, model_digest=digest(model).hex, **changes)
     carry_out(dataclasses.replace(recipe, spec=question), folder / run, inputs, classifier, watcher, cluster)
     return [dataclasses.replace(row, seconds=None) for row in read(folder / run).rows]
 
@@ -133,6 +144,29 @@ def test_rows_are_those_of_the_local_run(tmp_path, cluster):
     assert "drawn by 2 Ray workers with 1 threads each" in read(tmp_path / "ray").means.notes
 
 
+def test_one_input_is_split_between_workers(tmp_path, slow, cluster):
+    small_run.write_data(tmp_path / "one.npz", 1)
+    (tmp_path / "driver").write_text(str(os.getpid()))
+    for name, sampling in (("fixed", Fixed(20_000)), ("looks", Spending((0.05,), cap=20_000))):
+        for folder in ("pids", "met"):
+            shutil.rmtree(tmp_path / folder, ignore_errors=True)
+        (tmp_path / "met").mkdir()
+        asked = {"data": "one.npz", "procedure": Certify(50, sampling)}
+        rows = make(tmp_path, name, f"{slow}:score", cluster, **asked)
+        assert len({int(path.name) for path in (tmp_path / "pids").iterdir()} - {os.getpid()}) == 2
+        assert rows == make(tmp_path, f"{name}, local", "linear:score", **asked)
+
+
+def test_workers_choose_the_noise_of_each_input(tmp_path, cluster):
+    small_run.write_data(tmp_path / "data.npz", 70)  # several chunks
+    search = PerInputSigma(search="votes", draws=20, evaluations=100)
+    chosen = []
+    watcher = Watcher(choosing=chosen.append)
+    rows = make(tmp_path, "ray", "linear:score", cluster, watcher, preparation=search)
+    assert rows == make(tmp_path, "local", "linear:score", preparation=search)
+    assert len({row.sigma for row in rows}) > 3 and sum(chosen) == 70 * search.copies
+
+
 def test_a_killed_driver_is_resumed_and_a_killed_worker_costs_nothing_but_time(tmp_path, slow, cluster, monkeypatch):
     kept = killed_driver(tmp_path, slow)
     assert 3 < kept < INPUTS, "the kill must land while work is under way"
@@ -150,14 +184,10 @@ def test_a_killed_driver_is_resumed_and_a_killed_worker_costs_nothing_but_time(t
             killed.append(min(pid for pid in pids if alive(pid)))
             os.kill(killed[0], signal.SIGKILL)
 
-    monkeypatch.setattr(
-        Ray, "_bury", lambda self, hired, another: (lost.append(set(hired.left)), bury(self, hired, another))
-    )
+    monkeypatch.setattr(Ray, "_bury", lambda self, hired: (lost.append(len(hired.parcels)), bury(self, hired)))
     rows = make(tmp_path, "run", f"{slow}:score", cluster, Watcher(started=started, rows=kill))
     assert told == [(INPUTS, kept, 50 + DRAWS)]  # what was kept is not drawn again
-    assert len(killed) == 1 and len(lost) == 1 and 0 < len(lost[0]) <= MOST, (
-        "the kill must land while work is under way"
-    )
+    assert len(killed) == 1 and len(lost) == 1 and 0 < lost[0] <= DEPTH, "the kill must land while work is under way"
     assert rows == make(tmp_path, "whole", "linear:score")
 
 

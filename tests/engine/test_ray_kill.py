@@ -12,6 +12,7 @@ from test_ray import alive, make
 from victims import context
 
 import smoothcert.engine.ray as engine
+from smoothcert.engine.cluster import Cluster
 from smoothcert.progress import Watcher
 
 pytest.importorskip("ray")
@@ -24,7 +25,7 @@ from test_ray import cluster, slow  # noqa: E402, F401  fixtures: a cluster of t
 
 def drive(folder, run, model, address, begun):
     """The victim: a driver that has joined the cluster and begun to draw."""
-    make(folder, run, model, engine.Cluster(address), Watcher(rows=lambda _: begun.set()))
+    make(folder, run, model, Cluster(address), Watcher(rows=lambda _: begun.set()))
 
 
 def test_killed_drivers_are_continued(tmp_path, slow, cluster):  # noqa: F811
@@ -54,7 +55,7 @@ def test_killed_workers_cost_nothing_but_time(tmp_path, slow, cluster, monkeypat
     expected, chance, count, total = make(tmp_path, "whole", "linear:score"), random.Random(0), 0, 0
     buried, bury = [], engine.Ray._bury
     monkeypatch.setattr(
-        engine.Ray, "_bury", lambda self, hired, more: (buried.append(hired.prepared), bury(self, hired, more))
+        engine.Ray, "_bury", lambda self, hired: (buried.append(bool(hired.parcels)), bury(self, hired))
     )
     while total < KILLS:
         count, killed = count + 1, []

@@ -347,6 +347,13 @@ def test_members_that_do_not_go_together_are_named_when_asked():
     other = Fixed([[0, 1]] * 3)
     with pytest.raises(ModelError, match="must have the same classes"):
         KConsensus(SoftVote([two, other, four]), 2)(rows(3))
-    for kind in (SoftVote, HardVote, MaxMargin):  # NaN must not be hidden by an argmax
-        with pytest.raises(ModelError, match="must return numbers; got NaN"):
-            kind([two, Fixed([[float("nan"), 1]] * 3)])(rows(3))
+
+
+def test_no_vote_hides_that_a_member_gave_no_number():
+    """An argmax would, or a member that is not the surest; the rows of others stay what they are."""
+    good, bad = Fixed([[2, 1], [0, 3], [1, 0]]), Fixed([[0, 1], [float("nan"), 9], [0, 1]])
+    votes = [kind([good, bad]) for kind in (SoftVote, HardVote, MaxMargin)]
+    votes += [WeightedVote([good, bad], [0.9, 0.1]), WeightedVote([good, bad], [1.0, 0.0])]
+    for vote in [*votes, KConsensus(votes[1], 2), KConsensus(votes[0], 1), EarlyExit(SoftVote([bad, good]))]:
+        asked = [False, not isinstance(vote, KConsensus) or vote.k == 2, False]  # k = 1 never asks the second
+        assert vote(rows(3)).isnan().any(1).tolist() == asked, vote

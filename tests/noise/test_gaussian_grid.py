@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from smoothcert.classifiers import wrap
 from smoothcert.contracts import ABSTAIN, Job, Source, Stream
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
 from smoothcert.errors import DataError, OptionError
 from smoothcert.noise import gaussian_grid
 from smoothcert.noise.gaussian import Gaussian
@@ -120,7 +120,7 @@ def test_a_classifier_that_reads_the_last_bits_betrays_float_noise_and_not_whole
     distance = 0.8 * math.sqrt(3)
     source = Source(wrap(coarse), Gaussian(0.5))  # without the probe, which refuses it
     jobs = [Job(name, x, Certify(100, Fixed(10_000, 0.001))(source, 3)) for name, x in enumerate((bright, dark))]
-    betrayed, other = (outcome.result for outcome in sorted(Local(seed=0).run(jobs), key=lambda found: found.index))
+    betrayed, other = (outcome.result for outcome in sorted(Engine().run(jobs), key=lambda found: found.index))
     assert betrayed.label == 1 and betrayed.radius > distance
     assert other.label == 0  # inside the certified ball
     sound = Smoothed(coarse, GaussianGrid(0.5))

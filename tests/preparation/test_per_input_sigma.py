@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from placement import CUDA, moved, watched_cuda
 from torch import nn
 
+from smoothcert.classifiers.composed import DenoisedClassifier
+from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Stream
+from smoothcert.engine.batch_check import FixedShape
 from smoothcert.errors import OptionError
 from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.gaussian_grid import GaussianGrid
 from smoothcert.noise.uniform import Uniform
-from smoothcert.preparation import estimate
-from smoothcert.preparation.per_input_sigma import PerInputSigma
+from smoothcert.preparation import device_of, estimate
+from smoothcert.preparation.per_input_sigma import PerInputSigma, copies_here, copies_there
 
 CENTRE = torch.full((1, 4, 4), 0.5)
 
@@ -140,3 +144,34 @@ def test_a_search_looks_at_as_many_copies_as_it_says(search):
 
     part(network, Gaussian(0.2), CENTRE.expand(3, 1, 4, 4).clone(), streams(3))
     assert sum(seen) == 3 * part.copies
+
+
+@pytest.mark.parametrize("unit", [Gaussian(1.0), Uniform(sigma=1.0)], ids=["gaussian", "uniform"])
+def test_copies_made_on_a_device_are_the_same_draws(unit):
+    x, own = torch.rand(3, 1, 4, 4), [Stream(7, 2**64 - 1 - index, "test") for index in range(3)]
+    here, there = (make(unit, 5, x, own) for make in (copies_here, copies_there))
+    for number in (0, 4):
+        assert here(number).shape == (5, 3, 1, 4, 4)
+        assert torch.allclose(here(number), there(number), atol=1e-5)
+    assert not torch.allclose(here(0).clone(), here(1))
+
+
+@pytest.mark.parametrize("search", ["grid", "votes"])  # torch without CUDA has no gradients there, not even fake ones
+def test_where_the_network_is_on_a_device_so_is_the_search(search):
+    with watched_cuda() as guard:
+        network = moved(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)))
+        x, part, unit = torch.empty(3, 1, 4, 4, device=CUDA), PerInputSigma(20, draws=20, search=search), Gaussian(1.0)
+        draw = copies_there(unit, part.draws, x, streams(3))
+        draw(0)  # what noise needs of the host is kept
+        with guard:
+            noisy = draw(1)
+        assert guard.made == {"cuda"} and noisy.shape == (20, 3, 1, 4, 4)
+        found = part._best(network, Gaussian(0.2), unit, x, draw)
+        assert found.device == torch.device(CUDA) and found.shape == (3,)
+        assert device_of(network) == device_of(Module(network.eval())) == CUDA
+
+
+def test_the_device_of_a_network_is_where_its_weights_are():
+    network = Module(nn.Linear(4, 3).eval())
+    both = DenoisedClassifier(Module(nn.Identity().eval()), network)
+    assert {device_of(one) for one in (network, network.network, both, FixedShape(both, 8), lambda x: x)} == {"cpu"}

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from smoothcert.contracts import ABSTAIN, EVERY, Job, Source, Stream
-from smoothcert.engine.local import Local
+from smoothcert.engine.engine import Engine
+from smoothcert.engine.threads import Threads
 from smoothcert.errors import DataError, OptionError
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.splitting import Splitting
@@ -74,7 +75,7 @@ def test_the_engine_counts_every_case_once_in_any_batch(batch):
     noise = Splitting(lam=0.3, pattern=4)
     x = torch.randint(0, 256, (2, 5, 5), generator=torch.Generator().manual_seed(0)) / 255
     procedure, source = Certify(sampling=Exhaustive()), Source(brightness, noise)
-    (outcome,) = Local(batch, seed=3).run([Job(0, x, procedure(source, x.numel()))])
+    (outcome,) = Engine(Threads(batch), 3).run([Job(0, x, procedure(source, x.numel()))])
     out = torch.empty(noise.cases, *x.shape)
     noise.fill(out, x, Stream(0, 0, EVERY), 0)
     counts = torch.bincount(brightness(out).argmax(1), minlength=2)

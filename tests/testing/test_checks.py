@@ -51,11 +51,16 @@ def leaves_out_the_first(self, out, x, stream, first):
     out[..., 0] = float("nan")
 
 
+def forgets_whose_row_it_is(self, out, x, rows):
+    Gaussian.fill_rows(self, out, x, rows._replace(inputs=rows.inputs * 0))
+
+
 @pytest.mark.parametrize(("changes", "sentence"), [
     ({"fill": forgets_the_number}, "draws of .* must not depend on batching; batches of 1 do"),
     ({"fill": forgets_the_purpose}, "draws of .* must differ where the purpose of the stream does"),
     ({"fill": leaves_out_the_first, "moments": lambda self, x: None}, "must write every number"),
     ({"fill": too_wide}, "must have the standard deviation that its moments tell"),
+    ({"fill_rows": forgets_whose_row_it_is}, "fill_rows of .* must write the draws of fill, row by row"),
     ({"radius": lambda self, p, q, dim: 0 * p}, "radius of .* must rise with p; 0 at 0.55 after 0"),
     ({"p_needed": lambda self, radius, dim: 0.5}, "p_needed of .* must undo radius"),
     ({"norm": "l3"}, "norm of Changed must be one of l0, l1, l2, linf; got 'l3'"),
