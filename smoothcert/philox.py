@@ -110,7 +110,8 @@ def tensor(make: Callable[..., Any], options: tuple[Hashable, ...], like: Tensor
 def _tensor(make: Callable[..., Any], options: tuple[Hashable, ...], device: Any, mode: object) -> Tensor:
     import torch
 
-    return torch.tensor(np.asarray(make(*options)), device=device)
+    with torch.inference_mode(False):  # kept for all: made inside that mode it would be compiled for a second time
+        return torch.tensor(np.asarray(make(*options)), device=device)
 
 
 def _key(seed: int, purpose: str) -> Sequence[int]:
