@@ -73,7 +73,9 @@ class Station:
         if digest(spec.model).hex != spec.model_digest:
             raise ModelError(f"model {spec.model} must be the driver's; its hash differs")
         # The driver has chosen the engine: two of them may differ in the last bits of a score. A worker's GPU is used.
-        chosen = "torch:cuda" if import_ray(LOCAL).get_gpu_ids() else "auto" if engine == "callable" else engine
+        ray = import_ray(LOCAL)  # asked for GPUs outside of a cluster, it would start one
+        gpus = ray.is_initialized() and ray.get_gpu_ids()
+        chosen = "torch:cuda" if gpus else "auto" if engine == "callable" else engine
         return ready(loaded, torch.tensor(self.example), chosen, self.threads)
 
     def _other_versions(self) -> list[str]:

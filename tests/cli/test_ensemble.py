@@ -133,6 +133,7 @@ def test_a_worker_loads_it_by_its_name(place):
     )
     outcomes = {outcome.index: outcome.answers for outcome in engine.run(jobs)}
     assert outcomes == {row.index: row.answers[:-1] for row in read(place / "run").rows}  # the last is without noise
+    assert not pytest.importorskip("ray").is_initialized()
 
 
 def test_early_exit_goes_by_weight(place, capsys):
