@@ -355,6 +355,7 @@ class Job:
     index: int
     x: Tensor
     steps: Steps[Any]
+    seed: int | None = None  # of its own; None: that of all jobs of its engine
 
     @cached_property
     def key(self) -> int:

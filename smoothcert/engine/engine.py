@@ -76,6 +76,7 @@ class Waiting:
     draw: Draw
     look: Look
     kind: Kind
+    seed: int
     ahead: deque[Look] = field(default_factory=deque)  # in the order in which they would be asked for
     used: dict[str, int] = field(default_factory=dict)  # purpose → draws taken from that stream
     answers: list[Answer] = field(default_factory=list)
@@ -159,6 +160,9 @@ class Kind:
         pieces: list[Piece] = []
         while room and self.queue:
             waiting = self.queue[0][1]
+            if waiting.finished:
+                heapq.heappop(self.queue)  # it was cancelled
+                continue
             pieces.append(waiting.take(waiting.look, room))
             room -= pieces[-1].rows
             self.rows -= pieces[-1].rows
@@ -193,6 +197,7 @@ class Engine:
     wasted: int = 0
     _kinds: dict[Hashable, Kind] = field(default_factory=dict)
     _parcels: dict[int, list[Piece]] = field(default_factory=dict)  # that are under way
+    _alive: dict[int, Waiting] = field(default_factory=dict)  # by the index of the job
     _begun: int = 0
     _sent: int = 0
 
@@ -205,19 +210,42 @@ class Engine:
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
         """Outcomes as they are ready; jobs are begun in order, only as many as full parcels need."""
-        queue = iter(jobs)
-        self._kinds.clear()
         try:
-            while True:
-                while pieces := self._next_parcel(queue):
-                    self._send(pieces)
-                if not self._parcels:
-                    return
-                for done in self.executor.collect():
-                    yield from self._receive(done)
+            yield from self.run_open(iter(jobs))
         finally:
-            self._parcels.clear()
-            self.executor.close()
+            self.close()
+
+    def run_open(self, jobs: Iterator[Job]) -> Iterator[Outcome]:
+        """The same, until nothing is left to do now; more jobs may come later, and the executor is kept for them.
+
+        `jobs` is asked again after it had none, so that new ones join those that are under way.
+        """
+        while True:
+            while pieces := self._next_parcel(jobs):
+                self._send(pieces)
+            if not self._parcels:
+                return
+            for done in self.executor.collect():
+                yield from self._receive(done)
+
+    def cancel(self, index: int) -> Outcome | None:
+        """Draw no more for a job: what it was answered so far, without a result; None where it is not under way."""
+        waiting = self._alive.pop(index, None)
+        if waiting is None:
+            return None
+        waiting.kind.rows -= waiting.look.left
+        waiting.look.dropped = True
+        self.wasted += waiting.look.handed + waiting.forget()
+        waiting.finished = True
+        waiting.job.steps.close()
+        return Outcome(index, None, tuple(waiting.answers), waiting.seconds)
+
+    def close(self) -> None:
+        """Forget what is under way."""
+        self._kinds.clear()
+        self._alive.clear()
+        self._parcels.clear()
+        self.executor.close()
 
     def _next_parcel(self, queue: Iterator[Job]) -> list[Piece]:
         """The next one; empty where the executor has enough to do, or everything is handed out."""
@@ -253,7 +281,9 @@ class Engine:
     def _begin(self, job: Job) -> None:
         draw = next(job.steps)
         self._begun += 1
-        waiting = Waiting(job, self._begun, draw, Look(draw.draws, 0), self._kind(draw.source, job))
+        seed = self.seed if job.seed is None else check_seed(job.seed)
+        waiting = Waiting(job, self._begun, draw, Look(draw.draws, 0), self._kind(draw.source, job), seed)
+        self._alive[job.index] = waiting
         waiting.kind.push(waiting)
 
     def _kind(self, source: Source, job: Job) -> Kind:
@@ -269,7 +299,7 @@ class Engine:
             Segment(
                 piece.waiting.draw.source,
                 piece.waiting.job,
-                Stream(self.seed, piece.waiting.job.key, piece.waiting.draw.purpose),
+                Stream(piece.waiting.seed, piece.waiting.job.key, piece.waiting.draw.purpose),
                 piece.first,
                 piece.rows,
             )
@@ -298,6 +328,7 @@ class Engine:
             if outcome is not None:
                 self.wasted += waiting.forget()
                 waiting.finished = True
+                self._alive.pop(waiting.job.index, None)
                 return outcome
             if answered.handed == 0:  # it was not foreseen, and nothing else that was will be asked for
                 self.wasted += waiting.forget()
