@@ -389,6 +389,7 @@ class Done(NamedTuple):
     parcel: int
     counts: Sequence[Counts]
     seconds: Mapping[str, float]
+    rows: int = 0  # that went through the network, those included that only fill up a batch; 0: nobody counted
 
 
 class Executor(Protocol):

@@ -78,6 +78,7 @@ class Flight:
     no_number: Tensor
     done: Any
     spans: list[tuple[str, Any, Any]]
+    rows: int  # of all its batches
 
 
 @dataclass(eq=False)
@@ -150,17 +151,18 @@ class Device(Executor):
         self.shares.update(seconds)
         for note in self._compiled.notes:
             self._note(note)
-        return Done(flight.parcel, list(flight.counts.cpu().numpy()), dict(seconds))
+        return Done(flight.parcel, list(flight.counts.cpu().numpy()), dict(seconds), flight.rows)
 
     def _begun(self, parcel: int, segments: Sequence[Segment], known: KnownClassifier) -> Flight | None:
         """The parcel, batch after batch; None where the memory does not suffice."""
-        spans, queues = list[tuple[str, Any, Any]](), self._queues
+        spans, queues, rows = list[tuple[str, Any, Any]](), self._queues, 0
         try:
             with torch.inference_mode(), _one_line(inputs_of(segments)):
                 with queues.on(queues.network):
                     tally = Tally(len(segments), self.device)
                 for pieces in in_batches(segments, known.rows):
                     spans += self._batch(planned(pieces, known.rows), known, tally)
+                    rows += known.rows
                 with queues.on(queues.network):
                     counts = torch.zeros(()) if tally.counts is None else queues.fetched(tally.counts)
                     no_number = queues.fetched(tally.no_number)
@@ -169,7 +171,7 @@ class Device(Executor):
             if not out_of_memory(error):
                 raise
             return None
-        return Flight(parcel, segments, counts, no_number, done, spans)
+        return Flight(parcel, segments, counts, no_number, done, spans, rows)
 
     def _batch(self, plan: BatchPlan, known: KnownClassifier, tally: Tally) -> list[tuple[str, Any, Any]]:
         """Noise, scores and counts of one batch, in their queues; when each began and ended."""

@@ -189,12 +189,16 @@ class Kind:
 
 @dataclass(eq=False)
 class Engine:
-    """`advance` is told of every parcel's rows; `notes` is for the record, `wasted` counts draws thrown away."""
+    """`advance` is told of every parcel's rows; `notes` is for the record, `wasted` counts draws thrown away.
+
+    `passed` counts rows that went through a network, those included that only fill up a batch.
+    """
 
     executor: Executor = field(default_factory=Threads)
     seed: int = 0
     advance: Callable[[int], None] = lambda rows: None
     wasted: int = 0
+    passed: int = 0
     _kinds: dict[Hashable, Kind] = field(default_factory=dict)
     _parcels: dict[int, list[Piece]] = field(default_factory=dict)  # that are under way
     _alive: dict[int, Waiting] = field(default_factory=dict)  # by the index of the job
@@ -310,7 +314,9 @@ class Engine:
     def _receive(self, done: Done) -> Iterator[Outcome]:
         """Bring a parcel's counts to their procedures; outcomes of those that are finished."""
         pieces = self._parcels.pop(done.parcel)
-        seconds = sum(done.seconds.values()) / sum(piece.rows for piece in pieces)
+        rows_in_all = sum(piece.rows for piece in pieces)
+        seconds = sum(done.seconds.values()) / rows_in_all
+        self.passed += done.rows or rows_in_all
         self.advance(sum(piece.rows for piece in pieces if not piece.look.dropped))
         for (waiting, look, _, rows), counts in zip(pieces, done.counts, strict=True):
             if look.dropped:

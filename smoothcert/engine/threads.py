@@ -112,7 +112,7 @@ class Threads(Executor):
                 seconds["count"] += end - forward_done
             counts = _counted(votes[0] if len(votes) == 1 else np.concatenate(votes), segments, outcomes)
         seconds["count"] += time.perf_counter() - end
-        return Done(parcel, counts, seconds)
+        return Done(parcel, counts, seconds, rows * len(votes))
 
     def _fill(self, parts: Sequence[BatchPart], batch: int) -> tuple[Tensor, int]:
         """Write noisy copies into this thread's one reused buffer: it, and how many rows of it are new."""

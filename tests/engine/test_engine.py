@@ -209,3 +209,97 @@ def test_an_error_in_a_worker_names_its_input_and_ends_the_run():
     jobs = [Job(7, inputs(1, (4,))[0], Certify(30, Fixed(20_000, 0.05))(source, 4))]
     with pytest.raises(ModelError, match=r"input 7: .*RuntimeError: out of luck"):
         list(Engine(Threads(64, 2)).run(jobs))
+
+
+def coins(x):
+    """Three classes; which one, the sign of a sum and of a difference tell."""
+    return torch.stack([x.sum(1) - 1.5, x[:, 0] - x[:, 1], 1 - x.sum(1)], dim=1)
+
+
+class Feed:
+    """Jobs that come while others run: asked when there is none, it may have some later."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.jobs:
+            raise StopIteration
+        return self.jobs.pop(0)
+
+
+def waiting_for(draws, *looks):
+    def steps(source):
+        found = []
+        for look in (draws, *looks):
+            found.append((yield Draw(source, look)).tolist())
+        return found
+
+    return steps
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_jobs_join_while_others_run_and_are_drawn_as_alone(workers):
+    source, xs, feed = Source(coins, Gaussian(0.5)), torch.rand(6, 3), Feed()
+    alone = {
+        number: next(iter(Engine(Threads(16), 5).run([Job(number, x, waiting_for(40, 60)(source))]))).result
+        for number, x in enumerate(xs)
+    }
+    engine, found = Engine(Threads(16, workers), 5), {}
+    late = [Job(number, x, waiting_for(40, 60)(source)) for number, x in enumerate(xs)]
+    feed.jobs.append(late.pop(0))
+    engine.advance = lambda rows: feed.jobs.append(late.pop(0)) if late else None
+    for outcome in engine.run_open(feed):
+        found[outcome.index] = outcome.result
+    assert found == alone
+    feed.jobs.append(Job(9, xs[0], waiting_for(40, 60)(source)))  # after a rest
+    assert [outcome.result for outcome in engine.run_open(feed)] == [alone[0]]
+    assert engine.passed >= 7 * 100 and engine.passed % 16 == 0
+    engine.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_cancelled_job_ends_and_nobody_else_notices(workers):
+    source, xs, feed = Source(coins, Gaussian(0.5)), torch.rand(4, 3), Feed()
+    engine = Engine(Threads(16, workers), 5)
+    expected = {
+        number: next(iter(Engine(Threads(16), 5).run([Job(number, x, waiting_for(100, 300)(source))]))).result
+        for number, x in enumerate(xs)
+    }
+    closed, cancelled = [], []
+
+    def endless():
+        try:
+            while True:
+                yield Draw(source, 50, ahead=(50, 50))
+        finally:
+            closed.append(True)
+
+    feed.jobs = [Job(9, xs[0], endless())]
+    feed.jobs += [Job(number, x, waiting_for(100, 300)(source)) for number, x in enumerate(xs)]
+    drawn = 0
+
+    def advance(rows):
+        nonlocal drawn
+        drawn += rows
+        if drawn > 500 and not cancelled:
+            cancelled.append(engine.cancel(9))
+
+    engine.advance = advance
+    found = {outcome.index: outcome.result for outcome in engine.run_open(feed)}
+    assert found == expected and closed == [True]
+    assert cancelled[0].result is None and sum(answer.draws for answer in cancelled[0].answers) >= 50
+    assert engine.cancel(9) is None and engine.cancel(77) is None
+    engine.close()
+
+
+def test_a_job_may_have_a_seed_of_its_own():
+    source, x = Source(coins, Gaussian(0.5)), torch.rand(3)
+    same, other, own = (
+        next(iter(Engine(Threads(16), engine).run([Job(0, x, waiting_for(200)(source), seed)]))).result
+        for engine, seed in ((5, None), (6, None), (6, 5))
+    )
+    assert same == own != other
