@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import hmac
 import json
 import math
 import re
@@ -55,6 +56,36 @@ def committed(question: str, attempt: int, seed: int, nonce: str) -> str:
 
 
 @dataclass(frozen=True)
+class ServedSeed:
+    """Of an answer of a service: its seed follows from a secret, which the service committed to when it started.
+
+    Nobody can foresee noise without the secret. Once that is retired and told, anybody can draw again.
+    """
+
+    commitment: str  # hash of the secret
+    request: str  # names the answer; no two answers of a service have the same
+    secret: str = ""  # in hexadecimal; told when the service no longer uses it
+
+    def opens(self, seed: int, input_digest: str) -> bool:
+        """Whether the secret that is told is the one committed to, and gives this seed."""
+        try:
+            secret = bytes.fromhex(self.secret)
+        except ValueError:
+            return False
+        return hash_of_secret(secret) == self.commitment and seed == served_seed(secret, self.request, input_digest)
+
+
+def hash_of_secret(secret: bytes) -> str:
+    """What a service publishes of its secret when it starts."""
+    return hashlib.sha256(b"smoothcert service\n" + secret).hexdigest()
+
+
+def served_seed(secret: bytes, request: str, input_digest: str) -> int:
+    """The seed of one answer: HMAC-SHA256 over what was asked, 64 bits of it."""
+    return int.from_bytes(hmac.digest(secret, f"{request}\n{input_digest}".encode(), "sha256")[:8], "little")
+
+
+@dataclass(frozen=True)
 class Spec:
     """Everything that decides what is proven, and of what."""
 
@@ -70,6 +101,7 @@ class Spec:
     preparation: PerInputSigma | None = None  # what chooses each input's own noise before its draws
     model_covers: Literal["weights", "source"] = "weights"  # what the model's digest was taken of
     commitment: Commitment | None = None  # where the seed was drawn in secret
+    served: ServedSeed | None = None  # where a service answered, and its secret gave the seed
 
     @property
     def sampling(self) -> Sampling | None:
@@ -119,14 +151,27 @@ class Spec:
     @property
     def hidden(self) -> Spec:
         """As it may be shown before the run is complete: without a seed that is committed to."""
+        if self.served is not None:
+            return dataclasses.replace(self, seed=HIDDEN, served=dataclasses.replace(self.served, secret=""))
         if self.commitment is None:
             return self
         return dataclasses.replace(self, seed=HIDDEN, commitment=dataclasses.replace(self.commitment, nonce=""))
 
+    def told(self, secret: str) -> Spec:
+        """With the seed of a served answer, by the secret that gave it; RunError where it is not that one."""
+        if self.served is None:
+            raise RunError("a secret must belong to the answer of a service; got one for another certificate")
+        served = dataclasses.replace(self.served, secret=secret.strip().lower())
+        found = served_seed(_from_hex(served.secret), served.request, self.data_digest)
+        if not served.opens(found, self.data_digest):
+            raise RunError("the secret must be the one that was committed to; its hash is another")
+        return dataclasses.replace(self, seed=found, served=served)
+
     @property
     def question(self) -> str:
         """A hash of all of it but places and seed."""
-        return _hash({key: value for key, value in self._settings().items() if key not in ("seed", "commitment")})
+        apart = ("seed", "commitment", "served")
+        return _hash({key: value for key, value in self._settings().items() if key not in apart})
 
     @property
     def fingerprint(self) -> str:
@@ -146,16 +191,16 @@ class Spec:
         """As plain values for TOML and JSON; what is None is left out."""
         subset = {key: value for key, value in dataclasses.asdict(self.data).items() if key != "spec"}
         parts = {name: part and catalog.describe(part) for name in PARTS if (part := getattr(self, name)) is not None}
-        secret = None if self.commitment is None else dataclasses.asdict(self.commitment)
+        secret, served = (None if one is None else dataclasses.asdict(one) for one in (self.commitment, self.served))
         return _plain({**{key: getattr(self, key) for key in PLAIN}, "seed": self.seed, "data": self.data.spec,
-                       **subset, **parts, "commitment": secret})  # fmt: skip
+                       **subset, **parts, "commitment": secret, "served": served})  # fmt: skip
 
     @classmethod
     def parse(cls, tables: Any) -> Spec:
         """From such values; RunError in one line where they are not those of a spec."""
         try:
             table = foreign.typed(dict[str, Any], tables, "question")
-            if extra := set(table) - {*PLAIN, *SUBSET, *PARTS, "seed", "data", "commitment"}:
+            if extra := set(table) - {*PLAIN, *SUBSET, *PARTS, "seed", "data", "commitment", "served"}:
                 raise ValueError(f"no setting is called {min(extra)!r}")
             parts = {name: foreign.typed(dict[str, Any], table[name], name) for name in PARTS if name in table}
             if "sampling" in parts:
@@ -278,7 +323,7 @@ def _kinds() -> dict[str, Any]:
     """The types of the settings that are values and no parts."""
     return {
         "model": str, "model_digest": str, "data_digest": str, "inputs": int, "shape": tuple[int, ...], "seed": int,
-        "model_covers": Literal["weights", "source"], "commitment": Commitment,
+        "model_covers": Literal["weights", "source"], "commitment": Commitment, "served": ServedSeed,
     }  # fmt: skip
 
 
@@ -288,13 +333,21 @@ def _check(spec: Spec) -> None:
         raise ValueError(f"shape {list(spec.shape)}")
     if spec.inputs < 1:
         raise ValueError(f"inputs {spec.inputs}")
-    if not (0 <= spec.seed < 2**64 or (spec.seed == HIDDEN and spec.commitment is not None)):
+    secret = spec.commitment is not None or spec.served is not None
+    if not (0 <= spec.seed < 2**64 or (spec.seed == HIDDEN and secret)):
         raise ValueError(f"seed {spec.seed}")
     if spec.commitment is not None and spec.commitment.attempt < 1:
         raise ValueError(f"attempt {spec.commitment.attempt}")
     for key in ("model_digest", "data_digest"):
         if not re.fullmatch("[0-9a-f]{64}", getattr(spec, key)):
             raise ValueError(f"{key} {foreign.shown(getattr(spec, key))}")
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise RunError("the secret of a service must be in hexadecimal; got something else") from None
 
 
 def _hash(settings: Mapping[str, Any]) -> str:

@@ -33,6 +33,9 @@ def command(
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
+    secret: Annotated[
+        str | None, typer.Option(help="Told secret of the service that answered: FILE, or in hexadecimal.")
+    ] = None,
     threads: o.Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -51,13 +54,23 @@ def command(
     number, keys = _redraws(redraw), [read_trusted(path) for path in trust or []]
     if seed is not None:
         check_seed(seed)
-    check = RunCheck(Places(model, data, memory), keys, threads, as_json)
+    check = RunCheck(Places(model, data, memory, _secret(secret)), keys, threads, as_json)
     if run.is_dir() or not run.exists():
         findings = check.of_run(run, number, seed)
     else:
         findings = check.of_certificate(run, number != 0)
     if findings.problems:
         raise typer.Exit(1)
+
+
+def _secret(given: str | None) -> str | None:
+    """The secret that a service has told: in a file that `smoothcert serve reveal` wrote, or as it is."""
+    from smoothcert import foreign
+
+    if given is None or not foreign.is_there(Path(given)):
+        return given
+    table = foreign.parse_json(foreign.content(Path(given), "the secret of a service"), f"'{given}'")
+    return str(foreign.typed(dict[str, str], table, "secret").get("secret", ""))
 
 
 def _redraws(text: str | None) -> int | None:

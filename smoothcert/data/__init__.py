@@ -233,6 +233,16 @@ class Subset:
                 )
 
 
+def one_input(x: Tensor, name: str = "request") -> Inputs:
+    """A single input that somebody sent, as data: index 0, and a label −1, for nobody has said which one is right."""
+    import numpy as np
+
+    from smoothcert.data._files import ArrayStore
+
+    store = ArrayStore(x.numpy()[None])
+    return Inputs(name, "sent", np.zeros(1, dtype=np.int64), np.full(1, -1), tuple(x.shape), None, store)
+
+
 def _expanded(spec: str) -> Path:
     """A path that may begin with ~, of this user or of one who exists."""
     try:

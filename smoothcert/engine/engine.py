@@ -127,6 +127,13 @@ class Waiting:
         self.draw = draw
         return None
 
+    @property
+    def unfinished(self) -> list[Answer]:
+        """What has been counted of the look that it waits for."""
+        if self.look.counts is None:
+            return []
+        return [Answer(self.draw.purpose, self.look.counted, tuple(map(tuple, self.look.counts.tolist())))]
+
     def forget(self) -> int:
         """Throw away what was drawn ahead: how many draws."""
         lost = 0
@@ -233,16 +240,16 @@ class Engine:
                 yield from self._receive(done)
 
     def cancel(self, index: int) -> Outcome | None:
-        """Draw no more for a job: what it was answered so far, without a result; None where it is not under way."""
+        """Draw no more for a job: what was counted so far, without a result; None where it is not under way."""
         waiting = self._alive.pop(index, None)
         if waiting is None:
             return None
         waiting.kind.rows -= waiting.look.left
         waiting.look.dropped = True
-        self.wasted += waiting.look.handed + waiting.forget()
+        self.wasted += waiting.look.handed - waiting.look.counted + waiting.forget()
         waiting.finished = True
         waiting.job.steps.close()
-        return Outcome(index, None, tuple(waiting.answers), waiting.seconds)
+        return Outcome(index, None, (*waiting.answers, *waiting.unfinished), waiting.seconds)
 
     def close(self) -> None:
         """Forget what is under way."""

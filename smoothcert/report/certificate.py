@@ -11,7 +11,7 @@ from smoothcert.report.meaning import Statement, does_not_say, in_units, noise_w
 from smoothcert.report.render import beside, fill
 from smoothcert.report.tables import NORMS, class_name, outcome, radius_words, rounded
 from smoothcert.runs.certificate import Document
-from smoothcert.runs.run import UNCOUNTED, Run
+from smoothcert.runs.run import UNCOUNTED, Row, Run
 
 if TYPE_CHECKING:
     from smoothcert.report.inputs import Album
@@ -23,7 +23,7 @@ LEADERS = 4  # classes whose votes are told
 def headline(made: Document) -> str:
     """The claim in one sentence."""
     record, row = made.run, made.row
-    where = f"input {row.index} of {record.asked.data.name} ({record.asked.data.split})"
+    where = _whose(record, row)
     if row.predicted == ABSTAIN:
         return f"No label is certified for {where}: its draws do not tell the leading class from the others."
     label = class_name(record, row.predicted)
@@ -36,20 +36,35 @@ def headline(made: Document) -> str:
     return f"Label {label} is the answer for {where}, with no radius around it: a network without noise gave it."
 
 
+def _whose(record: Run, row: Row) -> str:
+    """The input in words: by its place in the data, or the one that a service was sent."""
+    if record.asked.served is not None:
+        return "the input that was sent"
+    return f"input {row.index} of {record.asked.data.name} ({record.asked.data.split})"
+
+
+def _truth(record: Run, row: Row) -> str:
+    if record.asked.served is not None:
+        return "nobody has said which label is right"
+    return f"the data says {class_name(record, row.label)}"
+
+
 def meaning(made: Document) -> tuple[list[Statement], list[Statement]]:
     """What this certificate says, and what it does not."""
     record, row = made.run, made.row
     held = made.guarantee != "none" or record.asked.preparation is not None
     said = [one for one in says([record]) if one.lead not in OF_RUNS] if held and row.predicted != ABSTAIN else []
     silent = [one for one in does_not_say([record]) if one.lead not in OF_RUNS]
-    truth = f"A wrong label can be certified too. The data says {class_name(record, row.label)}."
+    told = _truth(record, row)
+    truth = f"A wrong label can be certified too. {told[0].upper()}{told[1:]}."
     return said, [Statement("That the label is right.", truth), *silent]
 
 
 def facts(made: Document) -> Iterator[tuple[str, str]]:
     """What the claim rests on, by name."""
     record, row, proven = made.run, made.row, made.proven
-    yield "outcome", f"{outcome(row)}; the data says {class_name(record, row.label)}"
+    ended = outcome(row) if record.asked.served is None else "abstained" if row.predicted == ABSTAIN else "answered"
+    yield "outcome", f"{ended}; {_truth(record, row)}"
     for number, part in enumerate(proven.parts, start=1):
         yield f"part {number}", f"label {part.label}, radius {rounded(part.radius)}, {_bound(part)}"
     if not proven.parts and record.claim.radii is None:
@@ -67,7 +82,9 @@ def facts(made: Document) -> Iterator[tuple[str, str]]:
         yield "memory", f"answered here; smoothing alone said {alone}, radius {rounded(row.settled.radius)}"
     spec = record.asked
     of = "" if spec.model_covers == "weights" else ", of its source only: its weights may be others now"
-    yield "seed", str(spec.seed)
+    yield "seed", str(spec.seed) if spec.revealed else "follows from a secret that is not told yet"
+    if spec.served is not None:
+        yield "commitment", f"{spec.served.commitment}, of the secret; request {spec.served.request}"
     yield "model", f"{spec.model}, sha256 {spec.model_digest}{of}"
     yield "input", f"shape {list(spec.shape)}, sha256 {made.digest}"
 
@@ -106,10 +123,10 @@ def page(made: Document, pictures: Album | None) -> str:
     return fill(
         "certificate.html.jinja",
         style=beside("page.css"),
-        title=f"input {row.index} of {record.asked.data.name}",
+        title=_whose(record, row),
         headline=headline(made),
         row=row,
-        outcome=outcome(row),
+        outcome=outcome(row) if record.asked.served is None else None,
         label=class_name(record, row.label),
         picture=pictures.original(row) if pictures else None,
         noisy=pictures.noisy(row) if pictures else None,

@@ -77,7 +77,7 @@ class Album:
         import torch
 
         purpose = next((answer.purpose for answer in row.answers if answer.purpose in VOTING), None)
-        if purpose is None:
+        if purpose is None or not self.spec.revealed:
             return None
         x = torch.from_numpy(self._values(row))
         out = torch.empty(1, *x.shape)

@@ -36,7 +36,16 @@ from smoothcert.errors import RunError, SmoothcertError
 from smoothcert.runs.recompute import CLEAN, recompute, replay, source_of
 from smoothcert.runs.run import UNCOUNTED, BeforeMemory, MemoryRef, Row, Run, claim_of
 from smoothcert.runs.store import MODEL
-from smoothcert.runs.verify import UNTOLD, Findings, Places, absent_model, certified_model, changed_data, draw_rows
+from smoothcert.runs.verify import (
+    UNTOLD,
+    Findings,
+    Places,
+    absent_model,
+    certified_model,
+    changed_data,
+    committed_seed,
+    draw_rows,
+)
 from smoothcert.runs.verify_memory import replay_one
 from smoothcert.spec import Means, Spec
 
@@ -155,16 +164,19 @@ def verify_document(
     inputs = None if places.data is None else places.inputs(found.run)
     if found.x is None and inputs is not None:
         found = dataclasses.replace(found, left_out=_held(found, inputs))
-    again = again and found.known is not None
+    told = found.run.asked if places.secret is None else found.run.asked.told(places.secret)
+    again = again and found.known is not None and told.revealed
     loaded, changed = certified_model(found.run, places) if again else (None, [])
-    classifier = absent_model(found.run)
+    classifier = absent_model(found.run, places)
     if found.known is not None and loaded is not None:
         classifier = ready(loaded, found.known, threads=threads).classifier
-    findings = check(found, classifier, again and loaded is not None, advance, words, loaded)
+    findings = check(found, classifier, again and loaded is not None, advance, words, loaded, told)
     findings.problems = [*changed, *findings.problems, *_of_memory(found, places.memory)]
     if not again:
-        findings.left_open.insert(0, "nothing was drawn again: counts that were invented would not show")
-    if inputs is None:
+        findings.left_open.insert(0, f"nothing was drawn again{_why(told)}: counts that were invented would not show")
+    if told.served is not None:
+        findings.left_open.append("that the service committed to its secret before it was asked is for you to know")
+    elif inputs is None:
         findings.left_open.append("index, label and hash of the data are as somebody wrote them down (--data)")
     else:
         findings.problems += _in_data(found, inputs)
@@ -186,23 +198,29 @@ def check(
     advance: Callable[[int, int], None] = lambda done, total: None,
     words: Callable[[Document], Mapping[str, Any]] = Document.tables,
     loaded: Classifier | None = None,
+    told: Spec | None = None,
 ) -> Findings:
     """The certificate recomputed from its counts and, with its input, drawn again; findings instead of exceptions.
 
-    `words` makes the whole document from what is proven; the one that was read must be the same.
+    `words` makes the whole document from what is proven; the one that was read must be the same. `told`: its question
+    with the seed, where the document itself does not tell it.
     """
     spec, row, findings = found.run.asked, found.row.smoothed, Findings(rows=1, left_open=[UNTOLD])
     source = Source(classifier, spec.noise)
-    findings.problems += recompute(row, spec, source)
+    findings.problems += [*committed_seed(spec), *recompute(row, spec, source)]
     try:
-        proven, _ = replay(row, spec.procedure, source_of(row, source), spec.dim)
-        made = words(Document(found.run, proven, found.digest, found.x))
+        made = words(proven_document(found, classifier))
         findings.problems += _differences(found.given, json.loads(json.dumps(made)))
     except RunError:
         pass  # said already, where the row was recomputed
     if again and found.known is not None:
-        draw_rows([(row, found.known)], spec, source, loaded, findings, advance)
+        draw_rows([(row, found.known)], told or spec, source, loaded, findings, advance)
     return findings
+
+
+def _why(spec: Spec) -> str:
+    """Why nothing can be drawn again yet."""
+    return "" if spec.revealed else " (the seed follows from a secret that its service has not told yet; --secret)"
 
 
 def _of_memory(found: ReadDocument, memory: str | None) -> list[str]:
@@ -249,10 +267,22 @@ def read_document(path: Path) -> ReadDocument:
     table = foreign.parse_json(foreign.content(path, "certificate", largest=LARGEST_FILE), f"certificate '{path}'")
     if not isinstance(table, dict) or table.get("format") != FORMAT:
         raise RunError(f"certificate {path} must be a document of {FORMAT!r}; got another one")
+    return parse_document(table, path.name, f"certificate {path}")
+
+
+def parse_document(table: dict[str, Any], name: str, where: str = "the certificate") -> ReadDocument:
+    """A document from plain values; RunError in one line when they are not those of one."""
     try:
-        return _parsed(table, path.name)
+        return _parsed(table, name)
     except (SmoothcertError, ValueError, LookupError, TypeError, AttributeError, OverflowError, zlib.error) as error:
-        raise RunError(f"certificate {path} must be as it was made; it is damaged ({_short(error)})") from error
+        raise RunError(f"{where} must be as it was made; it is damaged ({_short(error)})") from error
+
+
+def proven_document(found: ReadDocument, classifier: Classifier) -> Document:
+    """What its counts prove; RunError where they are not those that its question asks for. No network is asked."""
+    row, spec = found.row.smoothed, found.run.asked
+    proven, _ = replay(row, spec.procedure, source_of(row, Source(classifier, spec.noise)), spec.dim)
+    return Document(found.run, proven, found.digest, found.x)
 
 
 def _parsed(table: dict[str, Any], name: str) -> ReadDocument:

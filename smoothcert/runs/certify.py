@@ -86,7 +86,7 @@ def carry_out(
             draws, prepare = _elsewhere(cluster, recipe, inputs, classifier, prepare)
         engine = Engine(draws, spec.seed, watcher.rows)
         for outcome in engine.run(_jobs(procedure, source, inputs, done, prepare, spec.seed)):
-            row = _row(outcome, labels[outcome.index])
+            row = row_of(outcome, labels[outcome.index])
             store.add(row)
             watcher.finished((row.draws or 0) + copies)
         kept = tuple(dict.fromkeys([*means.notes, *engine.notes, *_wasted(engine, cluster)]))
@@ -219,7 +219,7 @@ def _jobs(
     for position, noise in zip(left, _noises(source.noise, inputs, left, prepare, seed), strict=True):
         own, x, truth = replace(source, noise=noise), inputs.tensor(position), int(inputs.labels[position])
         level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
-        steps = _with_clean(own, procedure(own, x.numel(), truth), level)
+        steps = with_clean(own, procedure(own, x.numel(), truth), level)
         yield Job(int(inputs.indices[position]), x, steps)
 
 
@@ -239,7 +239,7 @@ def _noises(noise: Noise, inputs: Inputs, places: Sequence[int], prepare: Prepar
         yield from found
 
 
-def _with_clean(
+def with_clean(
     source: Source, steps: Steps[Certificate], sigma: float | None
 ) -> Steps[tuple[int, Certificate, float | None]]:
     """The procedure, then the base classifier's own answer."""
@@ -260,7 +260,7 @@ def _base(classifier: Classifier) -> Classifier:
     return base
 
 
-def _row(outcome: Outcome, label: int) -> Row:
+def row_of(outcome: Outcome, label: int) -> Row:
     clean, certificate, sigma = outcome.result
     draws = sum(answer.draws for answer in outcome.answers if answer.purpose not in UNCOUNTED)
     return Row(

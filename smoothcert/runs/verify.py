@@ -54,6 +54,7 @@ class Places(NamedTuple):
     model: str | None = None
     data: str | None = None
     memory: str | None = None
+    secret: str | None = None  # of the service that answered, once it is told
 
     def inputs(self, run: Run) -> Inputs:
         return replace(run.data, spec=self.data or run.data.spec).load()
@@ -105,7 +106,7 @@ def verify(
     """
     spec, findings = run.asked, Findings()
     source = Source(classifier, spec.noise)
-    findings.problems += [*_record(run), *_inputs(run, inputs), *_seed(spec)]
+    findings.problems += [*_record(run), *_inputs(run, inputs), *committed_seed(spec)]
     drawn = [row.smoothed for row in run.rows if not _recalled(row, run)]
     findings.rows = len(drawn)
     for row in drawn:
@@ -204,8 +205,10 @@ def _inputs(run: Run, inputs: Inputs) -> list[str]:
     return problems
 
 
-def _seed(spec: Spec) -> list[str]:
+def committed_seed(spec: Spec) -> list[str]:
     """A seed that was committed to must be that one."""
+    if spec.served is not None and spec.revealed and not spec.served.opens(spec.seed, spec.data_digest):
+        return ["the seed is not the one that the secret of the service gives, or the secret not the one committed to"]
     if spec.commitment is None or not spec.revealed or spec.commitment.opens(spec.seed, spec.question):
         return []
     return ["the seed is not the one that the run was committed to before its first draw"]
@@ -272,10 +275,10 @@ def changed_data(spec: Spec, inputs: Inputs) -> list[str]:
     return [] if same else [f"data {spec.data.spec} is not what was certified (its hash differs)"]
 
 
-def absent_model(run: Run) -> Classifier:
+def absent_model(run: Run, places: Places | None = None) -> Classifier:
     """In the place of a model that must not be asked: of a composition its outline, to replay what it answered."""
-    own = None if run.folder is None else run.folder / MODEL
-    if own is not None and composite.kind_of(own) in ("aces", "route"):
+    own = zoo.located((places or Places()).model_of(run)) if run.folder is None else run.folder / MODEL
+    if composite.is_composite(own) and composite.kind_of(own) in ("aces", "route"):
         return composite.outline(own)
 
     def nobody(x: Tensor) -> Tensor:
