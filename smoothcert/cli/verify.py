@@ -141,7 +141,7 @@ class RunCheck(NamedTuple):
         remark(document.run.asked.uncovered)
         problems(found.problems, "NOT AS STATED")
         drawn = f"{found.votes:,} draws drawn again, {found.explained} votes moved within rounding"
-        left = "" if found.redrawn or not again else " (the input's values are not in it)"
+        left = "" if document.x is not None or not again else " (the input's values are not in it)"
         say(
             f"input {row.index}: label {label}, radius {row.radius}; recomputed from its "
             f"counts, {drawn if found.redrawn else f'nothing drawn again{left}'}: "
