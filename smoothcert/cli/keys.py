@@ -54,12 +54,9 @@ def list_(file: File = DEFAULT, as_json: Json = False) -> None:
         fields = ("name", "scopes", "requests_per_minute", "draws_per_minute", "created", "revoked")
         print_json([{field: getattr(key, field) for field in fields} for key in keys])
         return
-    if not keys:
-        say(f"{file} holds no keys")
-        return
     lines = [
         (key.name, ",".join(key.scopes), _limit(key.requests_per_minute), _limit(key.draws_per_minute),
-         key.created or "–", key.revoked or "–")
+         key.created[:10] or "–", key.revoked[:10] or "–")
         for key in keys
     ]  # fmt: skip
     heads = ("name", "scopes", "requests a minute", "draws a minute", "created", "revoked")

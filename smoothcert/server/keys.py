@@ -75,6 +75,8 @@ def read_keys(path: Path) -> tuple[ClientKey, ...]:
     table = parse_toml(content(path, "keys file", largest=LARGEST), f"keys file '{path}'")
     try:
         (found,) = typed(tuple[tuple[ClientKey, ...]], [table.pop("key", [])], "key")
+        if not found:
+            raise ValueError("it holds no key")
         if table:
             raise ValueError(f"no table is called {shown(min(table))}")
         for field in ("name", "sha256"):

@@ -137,18 +137,25 @@ def serve(
     connections, for proxies that ask. `begun` is told the port, once the service listens.
     """
     logs.configure()
-    listener = _listener(host, port)
+    with contextlib.closing(listener(host, port)) as place:
+        server(app, certificate=certificate, private_key=private_key, notice=notice, begun=begun).run(sockets=[place])
+
+
+def server(
+    app: FastAPI, *, certificate: Path | None = None, private_key: Path | None = None, notice: float = 0.0,
+    begun: Callable[[int], None] = lambda port: None,
+) -> GracefulServer:  # fmt: skip
+    """A server of uvicorn's with this service's bounds."""
     config = uvicorn.Config(
         app, http=BoundedProtocol, ws="none", loop="asyncio", lifespan="on", log_config=None, access_log=False,
         server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
         h11_max_incomplete_event_size=HEAD_BYTES, timeout_graceful_shutdown=int(app.state.limits.longest) + GRACE,
         ssl_certfile=certificate, ssl_keyfile=private_key,
     )  # fmt: skip
-    with contextlib.closing(listener):
-        GracefulServer(config, app, notice, begun).run(sockets=[listener])
+    return GracefulServer(config, app, notice, begun)
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def listener(host: str, port: int) -> socket.socket:
     """A socket that listens there, or one line that says why none can."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

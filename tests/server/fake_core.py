@@ -9,7 +9,12 @@ import math
 import torch
 
 from smoothcert.server.values import (
-    CertifiedAnswer, InferRequest, QueueState, RequestError, ServedModel, ServiceLimits,
+    CertifiedAnswer,
+    InferRequest,
+    QueueState,
+    RequestError,
+    ServedModel,
+    ServiceLimits,
 )  # fmt: skip
 
 DIGEST = hashlib.sha256(b"model").hexdigest()
