@@ -18,6 +18,7 @@ ONCE = (
     b"authorization", b"content-length", b"transfer-encoding", b"content-type", b"content-encoding", b"host", b"origin",
     b"inference-header-content-length", b"x-request-id",
 )  # fmt: skip
+HEAD_BYTES = 2**14  # of all headers
 BEARER = "bearer "
 
 
@@ -35,6 +36,8 @@ class RequestNotes:
 
 def check_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """The headers by name; RequestError(400) where one that counts stands there twice or contradicts another."""
+    if (size := sum(len(name) + len(value) for name, value in headers)) > HEAD_BYTES:
+        raise RequestError(431, f"headers of the request must have at most {HEAD_BYTES} bytes; got {size}")
     counted = Counter(name for name, _ in headers)
     for name in ONCE:
         if counted[name] > 1:

@@ -23,9 +23,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from smoothcert.errors import OptionError
 from smoothcert.server import logs
+from smoothcert.server.gate import HEAD_BYTES
 
-HEAD_BYTES = 2**14  # of a request line and its headers
-HEAD_SECONDS = 10.0  # in which they must have come
+HEAD_SECONDS = 10.0  # in which a request line and its headers must have come
 KEEP_ALIVE = 30  # seconds between requests of one connection
 CONNECTIONS = 1024  # at once
 GRACE = 15  # seconds beyond the longest deadline in which accepted requests must have been answered

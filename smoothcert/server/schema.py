@@ -17,11 +17,12 @@ REFUSALS = {
     408: "The body took too long.",
     413: "The body is too long.",
     415: "The body is compressed.",
+    431: "The headers are too long.",
     429: "The key's requests or draws of this minute are used up; Retry-After says when to come again.",
     500: "A defect; the id of the request finds it in the log.",
     503: "Not ready, or too much waits already; Retry-After says when to come again.",
 }
-ALWAYS = (400, 403, 500)
+ALWAYS = (400, 403, 431, 500)
 KEYED = (401, 429)
 
 
