@@ -46,17 +46,19 @@ class Operation(NamedTuple):
     refused: tuple[int, ...] = ()
     keyed: bool = False
     method: str = "GET"
+    unready: s.Json | None = None  # what is answered with 503, where that is no refusal
 
 
 OPERATIONS = (
     Operation(("/v2",), "server", "Who is serving", s.answer("The server.", s.ref("ServerMetadata"))),
     Operation(("/v2/health/live",), "live", "Whether the process lives", s.answer("It lives.", s.ref("Live"))),
     Operation(("/v2/health/ready",), "ready", "Whether requests are taken",
-              s.answer("They are.", s.ref("Ready")), (503,)),
+              s.answer("They are.", s.ref("Ready")), unready=s.answer("They are not.", s.ref("Ready"))),
     Operation((MODEL, VERSION), "model", "The model, and all that an answer stands under",
               s.answer("The model.", s.ref("ModelMetadata")), (404,), True),
     Operation((f"{MODEL}/ready", f"{VERSION}/ready"), "model_ready", "Whether the model takes requests",
-              s.answer("It does.", s.ref("ModelReady")), (404, 503), True),
+              s.answer("It does.", s.ref("ModelReady")), (404,), True,
+              unready=s.answer("It does not.", s.ref("ModelReady"))),
     Operation((f"{MODEL}/infer", f"{VERSION}/infer"), "infer", "Predict or certify a batch of inputs",
               s.answer("One answer an input.", s.ref("InferAnswer")), (404, 408, 413, 415, 503), True, "POST"),
     Operation(("/v2/certificates/{certificate}",), "certificate", "The evidence behind an answer",
@@ -121,9 +123,9 @@ def _add(app: FastAPI, routes: ServiceRoutes, operation: Operation) -> None:
             methods=[operation.method],
             summary=operation.summary,
             operation_id=operation.handler + ("_of_version" if path.startswith(VERSION) else ""),
-            responses={200: operation.good, **refused},
+            responses={200: operation.good, **({503: operation.unready} if operation.unready else {}), **refused},
             response_class=Response,
-            openapi_extra=extra,
+            openapi_extra={**extra, "parameters": s.in_path(path)},
         )
 
 

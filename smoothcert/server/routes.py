@@ -36,7 +36,10 @@ def as_html(text: str | bytes, policy: str) -> Response:
 
 
 class ServiceRoutes:
-    """The service's operations; `app.py` says under which addresses."""
+    """The service's operations; `app.py` says under which addresses.
+
+    What a path holds is read from the request: FastAPI would take an argument that a path lacks for a query's.
+    """
 
     def __init__(self, core: ServiceCore, gate: Gate, metrics: ServiceMetrics, open_metrics: bool) -> None:
         self._core, self._gate, self._metrics, self._open_metrics = core, gate, metrics, open_metrics
@@ -51,9 +54,9 @@ class ServiceRoutes:
         found = self._is_ready(request)
         return as_json({"ready": found}, 200 if found else 503)
 
-    async def model(self, request: Request, name: str, version: str | None = None) -> Response:
+    async def model(self, request: Request) -> Response:
         self._admit(request)
-        self._known(name, version)
+        self._known(request)
         model, limits = self._core.model, self._core.limits
         outputs = [
             {"name": name, "datatype": kind.datatype, "shape": [-1, model.classes] if name == "votes" else [-1]}
@@ -73,15 +76,15 @@ class ServiceRoutes:
             found["class_names"] = model.class_names
         return as_json(found)
 
-    async def model_ready(self, request: Request, name: str, version: str | None = None) -> Response:
+    async def model_ready(self, request: Request) -> Response:
         self._admit(request)
-        self._known(name, version)
+        self._known(request)
         found = self._is_ready(request)
-        return as_json({"name": name, "ready": found}, 200 if found else 503)
+        return as_json({"name": self._core.model.name, "ready": found}, 200 if found else 503)
 
-    async def infer(self, request: Request, name: str, version: str | None = None) -> Response:
+    async def infer(self, request: Request) -> Response:
         key = self._admit(request, "predict", "certify")
-        self._known(name, version)
+        self._known(request)
         core, notes, headers = self._core, request.state.notes, request.state.headers
         body = await bodies.read(request.receive, headers, largest_body(core.model, core.limits))
         whose = key.name if key else ""
@@ -107,8 +110,9 @@ class ServiceRoutes:
         self._gate.give_back(key, reserved - sum(answer.draws for answer in answers))
         return answers
 
-    async def certificate(self, request: Request, certificate: str) -> Response:
+    async def certificate(self, request: Request) -> Response:
         key = self._admit(request, "evidence")
+        certificate = request.path_params["certificate"]
         whose, html = key.name if key else "", pages.prefers_html(request.state.headers.get("accept", ""))
         find: Any = self._core.page if html else self._core.document
         found = await run_in_threadpool(find, certificate, whose) if CERTIFICATE.fullmatch(certificate) else None
@@ -122,9 +126,9 @@ class ServiceRoutes:
         self._admit(request)
         return as_json([name for name, _ in self._core.examples])
 
-    async def example(self, request: Request, number: str) -> Response:
+    async def example(self, request: Request) -> Response:
         self._admit(request)
-        examples = self._core.examples
+        number, examples = request.path_params["number"], self._core.examples
         if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number) < len(examples)):
             raise RequestError(404, f"number of an example must be below {len(examples)}; got {shown(number)}")
         made = await run_in_threadpool(pages.picture, examples[int(number)][1])
@@ -138,8 +142,8 @@ class ServiceRoutes:
     async def page(self) -> Response:
         return as_html(pages.static("index.html")[0], pages.PAGE_POLICY)
 
-    async def static(self, file: str) -> Response:
-        content, media = pages.static(file)
+    async def static(self, request: Request) -> Response:
+        content, media = pages.static(request.path_params["file"])
         return Response(content, headers={"content-type": media, "cache-control": "no-cache"})
 
     async def docs(self, request: Request) -> Response:
@@ -148,8 +152,9 @@ class ServiceRoutes:
     def _admit(self, request: Request, *scopes: Scope) -> ClientKey | None:
         return self._gate.admit(request.state.headers, request.state.notes, *scopes)
 
-    def _known(self, name: str, version: str | None) -> None:
-        model = self._core.model
+    def _known(self, request: Request) -> None:
+        model, path = self._core.model, request.path_params
+        name, version = path["name"], path.get("version")
         if name != model.name:
             raise RequestError(404, f"model of the request must be '{model.name}'; got {shown(name)}")
         if version not in (None, model.version):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from smoothcert.server.outputs import OUTPUTS
@@ -52,6 +53,12 @@ def refusals(*statuses: int) -> dict[int | str, Json]:
         status: answer(REFUSALS[status], ref("Refusal")) for status in sorted({*ALWAYS, *statuses})
     }
     return {**found, "default": answer("Any other refusal.", ref("Refusal"))}
+
+
+def in_path(path: str) -> list[Json]:
+    """The parameters between the braces of a path."""
+    names = re.findall(r"{(\w+)}", path)
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
 
 
 PLAIN: Json = {"type": ["string", "number", "boolean"]}
