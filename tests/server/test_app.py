@@ -257,3 +257,9 @@ def test_the_page_and_its_files_and_nothing_else(tmp_path: Path, monkeypatch: py
     assert service.get("/static/page.js").headers["content-type"].split(";")[0] == "text/javascript"
     for path in ("none", "inner", "..%2fsecret", "page.js%00", "PAGE.JS"):
         assert service.get(f"/static/{path}").status_code == 404
+
+
+def test_a_query_changes_nothing() -> None:
+    service = client(FakeCore())
+    assert service.post(f"{INFER}?version=1&mode=predict", json=asked()).json()["parameters"]["mode"] == "certify"
+    assert service.get("/v2/models/tiny?version=1").status_code == 200
