@@ -135,6 +135,8 @@ def _bounded(value: Any, depth: int = 0) -> None:
     """Refuse what is nested too deeply, and numbers that nothing here can hold."""
     if depth > DEEPEST:
         raise ValueError(f"it is nested more than {DEEPEST} deep")
+    if isinstance(value, list) and _plain_numbers(value):
+        return
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             _bounded(item, depth + 1)
@@ -142,6 +144,14 @@ def _bounded(value: Any, depth: int = 0) -> None:
         raise ValueError("a whole number has more than 64 bits")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no number")
+
+
+def _plain_numbers(values: list[Any]) -> bool:
+    """Whether a list holds nothing but numbers within bounds. Images come as lists of them: no loop in Python."""
+    if not values or not set(map(type, values)) <= {int, float}:
+        return not values
+    # The sum finds what is no number, which is neither the least nor the largest of anything.
+    return min(values) >= -WHOLE and max(values) < 2 * WHOLE and math.isfinite(sum(values))
 
 
 def typed(kind: Any, value: Any, where: str = "") -> Any:

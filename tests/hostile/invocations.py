@@ -57,6 +57,9 @@ GOOD: Mapping[str, str] = {
     "route labels": "seen wide --out {}.npz",
     "route certify": f"--branch lines:a@0.25 --branch lines:b@0.5 --select linear:score {DRAWN} --out {{}}",
     "route show": "route",
+    "keys add": "bob --scope predict,evidence --file {}",
+    "keys list": "--file keys.toml",
+    "keys revoke": "alice --file keys.toml",
 }
 
 # What an option needs beside it to mean anything.
@@ -116,7 +119,7 @@ KINDS_IN: Mapping[tuple[str, str], str] = {
     **{(command, "seed"): "seed" for command in DRAWING}, ("audit", "memory"): "",
     ("audit", "model"): "callable", ("verify", "model"): "callable",  # another file is a finding
     ("certificate", "data"): "data", ("verify", "run"): "run",
-    ("data scale", "out"): "json",
+    ("data scale", "out"): "json", ("keys add", "name"): "client", ("keys add", "file"): "file",
     ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
 
@@ -152,6 +155,7 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "numbers": ("", " ", "much", "1,,2", "nan", "inf", "-inf", "-1", "1;2", LONG, "\x1b[1m", "\udcff", "1e999"),
     "settings": ("", "=", "much", "no_such=1", "=1", LONG, "\x1b[1m=2", "\udcff=1", "a\nb=1", "nul\0=1"),
     "few": ("a,b,c", "", ",", " "),
+    "client": tuple(word for word in STRANGE if word != "much"),
     "branch": ("", "@", "lines:a", "lines:a@", "@0.25", "lines:a@much", "lines:a@-1", "lines:a@nan", f"{LONG}@1"),
     "address": ("", "much", "host", "host:", ":1", "host:port", "a/b:1", LONG, "nul\0:1", "\udcff:1"),
     "": ("no/such", "empty", "bytes", "fifo", "/dev/zero"),
@@ -165,6 +169,7 @@ FINE: Mapping[str, Sequence[str]] = {
     "max": ("-1", str(10**23), str(2**63)), "skip": (str(10**23), str(2**63)), "start": ("0",), "index": ("0",),
     "seed": ("0", str(2**63)), "warmup": ("0",), "sigma_warmup": ("0",), "clip": ("0",), "ema": ("0",),
     "redraw": ("0", str(10**23), str(2**63)), "radius": ("0",), "inputs": ("-1", str(10**23), str(2**63)),
+    "requests_per_minute": ("0",), "draws_per_minute": ("0",),
     "theta": ("0",), "eta": ("0",), "level": ("0",), "threshold": ("0",), "compare": (str(10**23), str(2**63)),
 }  # fmt: skip
 FINE_IN: Mapping[tuple[str, str], Sequence[str]] = {

@@ -84,6 +84,7 @@ PREPARED = (
     f"route certify --branch lines:a@0.25 --branch lines:b@0.5 --select linear:score {DRAWN} --out route",
     f"certify linear:score {DRAWN} --out signed",
     "sign --new-key key",
+    "keys add alice --scope certify --file keys.toml",
     "export run --out log.tsv --full",
     "report run --plot picture.svg",
     "train --data good.npz --arch mlp --epochs 1 --set width=4 --device cpu --threads 1 --out net",

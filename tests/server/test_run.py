@@ -1,0 +1,195 @@
+"""The service on a socket: it ends in order, and neither slow nor many connections hold it up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fake_core import FakeCore
+from live import running
+from test_app import INFER, asked
+from test_malformed import sent
+
+from smoothcert.errors import OptionError
+from smoothcert.server import bodies, run
+from smoothcert.server.app import application
+
+SCRIPT = Path(__file__).parent / "stopping.py"
+PATIENCE = 60.0
+
+
+@contextlib.contextmanager
+def process(seconds: float, notice: float) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    pipe = subprocess.PIPE
+    words = [sys.executable, str(SCRIPT), str(seconds), str(notice)]
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as made:
+        try:
+            assert made.stdout is not None
+            yield made, f"http://127.0.0.1:{int(made.stdout.readline())}"
+        finally:
+            made.kill()
+
+
+def until(condition) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_signal_ends_it_when_what_was_accepted_is_answered() -> None:
+    answers: list[httpx.Response] = []
+    with process(1.5, 0.7) as (service, address):
+        under_way = threading.Thread(
+            target=lambda: answers.append(httpx.post(address + INFER, json=asked(), timeout=PATIENCE))
+        )
+        under_way.start()
+        until(lambda: "smoothcert_waiting 1.0" in httpx.get(f"{address}/metrics").text)
+        assert httpx.get(f"{address}/v2/health/ready").status_code == 200
+        service.send_signal(signal.SIGTERM)
+        until(
+            lambda: httpx.get(f"{address}/v2/health/ready").status_code == 503
+        )  # and proxies are given time to see it
+        assert httpx.get(f"{address}/v2/health/live").status_code == 200
+        until(lambda: refuses(address))
+        assert not answers  # nothing new is taken, and what was accepted is still under way
+        under_way.join()
+        assert answers[0].status_code == 200 and answers[0].json()["outputs"][0]["data"] == [5]
+        out, err = service.communicate(timeout=PATIENCE)
+    assert service.returncode == 0 and out == "closed\n"
+    events = [json.loads(line)["event"] for line in err.splitlines()]
+    assert events[-1] == "stopped" and events.index("stopping") < events.index("request", events.index("stopping"))
+
+
+def refuses(address: str) -> bool:
+    try:
+        httpx.get(f"{address}/v2/health/live")
+    except httpx.ConnectError:
+        return True
+    return False
+
+
+def test_an_idle_service_ends_at_once_also_with_connections_open() -> None:
+    with process(0.0, 0.0) as (service, address), httpx.Client() as client:
+        assert client.get(f"{address}/v2/health/live").status_code == 200
+        service.send_signal(signal.SIGINT)
+        assert service.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    "part", [b"", b"POST /v2 HTTP/1.1\r\nHost:", b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /"]
+)
+def test_a_head_that_does_not_come_ends_the_connection(part: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(run, "KEEP_ALIVE", 0.1)
+    with running(application(FakeCore(), None)) as port, socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.settimeout(PATIENCE)
+        slow.sendall(part)
+        while slow.recv(4096):
+            pass
+        assert sent(port, b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n")[0] == 200
+
+
+def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "PATIENCE", 0.1)
+    monkeypatch.setattr(bodies, "LINGER", 0.1)
+    with running(application(FakeCore(), None)) as port:
+        head = f"POST {INFER} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{".encode()
+        status, headers, body = sent(port, head)
+        assert status == 408 and headers["connection"] == "close" and b"must arrive within 0.1 s" in body
+
+
+def test_too_many_connections_are_turned_away_and_the_others_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "CONNECTIONS", 3)
+    line = b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with running(application(FakeCore(), None)) as port, contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(3)]
+        for each in held:
+            each.sendall(line)
+            assert each.recv(12) == b"HTTP/1.1 200"
+        status, headers, body = sent(port, b"")
+        assert (status, headers["retry-after"]) == (503, "5") and list(json.loads(body)) == ["error"]
+        held[0].close()
+        until(lambda: sent(port, line)[0] == 200)
+
+
+def test_a_refusal_reaches_who_is_still_sending() -> None:
+    """A connection closed upon unread bytes would be reset, and take the answer along."""
+    with running(application(FakeCore(), None)) as port:
+        raw = b"POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\r\n" + b" " * 20_000_000
+        for _ in range(3):
+            status, headers, _ = sent(port, raw)
+            assert (status, headers["connection"]) == (404, "close")
+
+
+def test_one_connection_serves_many_requests(port: int) -> None:
+    with httpx.Client() as client:
+        found = [client.post(f"http://127.0.0.1:{port}{INFER}", json=asked()) for _ in range(5)]
+    assert [each.status_code for each in found] == [200] * 5
+    assert not any("connection" in each.headers for each in found)
+
+
+def test_an_address_that_is_taken_is_said_in_one_line(port: int) -> None:
+    for place in (("127.0.0.1", port), ("no.such.host.invalid", 0), ("127.0.0.1", 70000), ("256.1.1.1", 80)):
+        with pytest.raises(OptionError, match="--host and --port must be a free address of this machine; got"):
+            run.listener(*place)
+
+
+def test_tls(tmp_path: Path) -> None:
+    certificate, key = signed_for_localhost(tmp_path)
+    listens: list[int] = []
+    begun = threading.Event()
+    made = run.server(
+        application(FakeCore(), None), certificate=certificate, private_key=key,
+        begun=lambda port: (listens.append(port), begun.set()),
+    )  # fmt: skip
+    with contextlib.closing(run.listener("127.0.0.1", 0)) as place:
+        thread = threading.Thread(target=made.run, args=([place],))
+        thread.start()
+        try:
+            assert begun.wait(PATIENCE)
+            import ssl
+
+            context = ssl.create_default_context(cafile=certificate)
+            found = httpx.get(f"https://localhost:{listens[0]}/v2", verify=context)
+            assert found.json()["name"] == "smoothcert"
+        finally:
+            made.should_exit = True
+            thread.join()
+
+
+def signed_for_localhost(folder: Path) -> tuple[Path, Path]:
+    """A certificate of its own making."""
+    import datetime
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    certificate, private = folder / "tls.crt", folder / "tls.key"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return certificate, private
