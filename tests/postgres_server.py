@@ -48,7 +48,7 @@ class PostgresServer:
         self._run("pg_ctl", "-w", "-t", "60", "-D", self.data, "-o", options, "-l", str(self.folder / "log"), "start")
 
     def stop(self, mode: str) -> None:
-        """`fast` ends sessions and shuts down in order, `immediate` is a crash: the log is replayed at the next start."""
+        """`fast` ends sessions and shuts down in order; `immediate` is a crash, after which the log is replayed."""
         self._run("pg_ctl", "-w", "-D", self.data, "-m", mode, "stop")
 
     def restart(self, mode: str) -> None:

@@ -1,7 +1,7 @@
 """What a memory answered, replayed from the evidence by other code than made it.
 
-Nothing of `smoothcert.memory` is used but its address and the names of its tables. It is read as a plain database, every
-region is held against every input (a product of matrices rules out, exactly rounded sums decide), and the rule is
+Nothing of `smoothcert.memory` is used but its address and the names of its tables. It is read as a plain database,
+every region is held against every input (a product of matrices rules out, exactly rounded sums decide), and the rule is
 written down again, without its margins: an answer may lie below the rule's by RELATIVE of the lengths it came from,
 never above, and on the edge of a region either side is accepted. Each row is replayed against the regions that were
 there when it was settled; its promise is then held against all that are there now.
@@ -185,7 +185,7 @@ def _database(at: Address) -> Iterator[tuple[str, PlainDatabase]]:
 
         try:
             base.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield at.shown, base
+            yield at.shown, base.cursor("regions")  # on the server: rows come as they are asked for
         except (psycopg.Error, TypeError, ValueError) as error:
             raise RunError(f"{at.shown} must be a whole memory of smoothcert; got: {reason(error)}") from error
 
