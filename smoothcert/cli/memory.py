@@ -1,8 +1,7 @@
-"""`smoothcert memory`: make a memory of certified regions, look at it, check it, ask it."""
+"""`smoothcert memory`: make a memory of certified regions, look at it, check it, ask it, copy it."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -10,9 +9,9 @@ import typer
 from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, print_grid, print_json, problems, say
 
-app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it.")
+app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it, copy it.")
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The memory.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="The memory: a file, or postgresql://…?memory=NAME.")]
 
 
 @app.command("create")
@@ -27,12 +26,12 @@ def create(
     smoothcert memory create m.sqlite models/a --shape 3,32,32
     """
     from smoothcert.classifiers import digest, load
-    from smoothcert.memory import Memory
+    from smoothcert.memory import Memory, named
 
     sizes = o.parse_shape(shape)
     load(model)  # a memory for what is no classifier would be refused by everybody
     Memory.create(file, digest(model).hex, cast(Any, norm), sizes).close()  # what is no norm is refused there
-    say(f"{file} is an empty memory for {model}, {norm}, inputs {sizes}")
+    say(f"{named(file)} is an empty memory for {model}, {norm}, inputs {sizes}")
 
 
 @app.command("stats")
@@ -104,6 +103,21 @@ def query(
     if lines:
         print_grid(100, ("input", "label", "region", "radius"), lines)
     say(f"{len(lines)} of {len(inputs)} inputs of {inputs.name} ({inputs.split}) lie in a region")
+
+
+@app.command("copy")
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The memory: a file, or postgresql://…?memory=NAME.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Where the copy is to be: a file or such a URL.")],
+) -> None:
+    """Copy a memory between files and databases, exactly, and check the copy before it counts. It keeps its identity.
+
+    smoothcert memory copy m.sqlite postgresql://user@host/database
+    """
+    from smoothcert.memory import Memory, named
+
+    regions = Memory.copy(source, target)
+    say(f"{named(target)} is a copy of {named(source)}: {regions} regions; go on with one of the two only")
 
 
 def _radius(radius: float) -> str:

@@ -83,12 +83,15 @@ Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for
 OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]
 
 # A memory of regions beside a run.
-Memory = Annotated[Path | None, typer.Option(help="Memory of regions to answer from and add to; made if missing.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Memory of regions to answer from and add to, a file or postgresql://…; made if missing."),
+]
 MemoryOrder = Annotated[
     str | None, typer.Option("--order", help="Order of admission: index, reverse, radius, random.  [default: index]")
 ]
 Frozen = Annotated[bool, typer.Option("--frozen", help="Only answer from --memory: draw nothing, add nothing.")]
-AskedMemory = Annotated[Path | None, typer.Option("--memory", help="Memory that answers inside its regions.")]
+AskedMemory = Annotated[str | None, typer.Option("--memory", help="Memory that answers inside its regions.")]
 
 ALPHA = 0.001  # unless told
 T = TypeVar("T")
@@ -289,13 +292,13 @@ def preparation_of(
 
 
 def check_memory(
-    file: Path | None, order: str | None, frozen: bool, noise: Noise, own_levels: bool, against: str
+    place: str | None, order: str | None, frozen: bool, noise: Noise, own_levels: bool, against: str
 ) -> None:
     """Refuse what does not go together, before anything is loaded."""
     from smoothcert.memory import NORMS
     from smoothcert.runs.remember import ORDERS
 
-    if file is None:
+    if place is None:
         for option in ("--order",) * (order is not None) + ("--frozen",) * frozen:
             raise OptionError(f"{option} belongs to --memory; got it without")
         return

@@ -1,6 +1,6 @@
 """A memory of certified regions that never disagree.
 
-    Memory.create("m.sqlite", classifier, "l2", (3, 32, 32))
+    Memory.create("m.sqlite", classifier, "l2", (3, 32, 32))    # or "postgresql://user@host/database?memory=NAME"
     with Memory.open("m.sqlite") as memory:
         memory.admit(x, label, radius)      # → Admission: what may be answered for x, and how far it holds
         memory.query(x)                     # → Region | None, without a draw
@@ -14,20 +14,27 @@ Opened `frozen`, a memory stays what it was at that moment: inside its regions i
 from __future__ import annotations
 
 import bisect
+import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from smoothcert.contracts import ABSTAIN, Certificate, Floats, Integers, Norm, Tensor
 from smoothcert.errors import DataError, OptionError, OutputError, RunError
-from smoothcert.memory.regions import LARGEST, MemoryStore, Owner, Regions, Vector
+from smoothcert.memory import places
+from smoothcert.memory.address import MemoryPlace as MemoryPlace
+from smoothcert.memory.address import shown as shown
+from smoothcert.memory.cells import Contents
+from smoothcert.memory.places import named as named
+from smoothcert.memory.regions import LARGEST, MemoryStore, Owner, Regions, StoreLostError, Vector, check
 from smoothcert.memory.regions import NORMS as NORMS
 from smoothcert.memory.rule import Conflict, Near, find_home, margin, settle
-from smoothcert.memory.sqlite import SqliteStore
+
+TRIES = 10  # where a store is lost again and again; each time it is waited for
+T = TypeVar("T")
 
 
 class Admission(NamedTuple):
@@ -81,32 +88,36 @@ class Memory:
         self._regions = Regions(store)
         self.frozen = frozen
         try:
-            with store.reading():
-                self._regions.catch_up()
+            self._again(self._catch_up)
         except (ValueError, IndexError) as error:  # arrays that do not fit each other
             raise RunError(f"{store.place} must be a whole memory; its regions are damaged ({error})") from error
 
     @classmethod
-    def create(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> Self:
+    def create(cls, place: MemoryPlace, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> Self:
         """Make an empty memory for one classifier, norm and input shape, and open it."""
-        if not cls.make(path, classifier_digest, norm, shape):
-            raise OutputError(f"{path} must not exist yet; got a database that is in use")
-        return cls.open(path)
+        if not cls.make(place, classifier_digest, norm, shape):
+            raise OutputError(f"{named(place)} must not exist yet; got a database that is in use")
+        return cls.open(place)
 
     @classmethod
-    def make(cls, path: Path | str, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> bool:
+    def make(cls, place: MemoryPlace, classifier_digest: str, norm: Norm, shape: Iterable[int]) -> bool:
         """Make an empty memory if there is none: whether there was none. Several processes may ask at once."""
-        return SqliteStore.make(Path(path), Owner(classifier_digest, norm, tuple(shape)))
+        return places.make(place, Contents.empty(Owner(classifier_digest, norm, tuple(shape))))
 
     @classmethod
-    def discard(cls, path: Path | str) -> None:
+    def discard(cls, place: MemoryPlace) -> None:
         """Remove a memory that nothing was admitted to, unless another process has it open."""
-        SqliteStore.discard(Path(path))
+        places.discard(place)
+
+    @staticmethod
+    def copy(source: MemoryPlace, target: MemoryPlace) -> int:
+        """Copy a memory, all of it or nothing, to where there is none yet; how many regions. Its identity stays."""
+        return places.copy(source, target)
 
     @classmethod
-    def open(cls, path: Path | str, frozen: bool = False) -> Self:
+    def open(cls, place: MemoryPlace, frozen: bool = False) -> Self:
         """Open a memory; frozen: read-only, and blind to whatever is admitted later."""
-        store = SqliteStore(Path(path), frozen)
+        store = places.open_store(place, frozen)
         try:
             return cls(store, frozen)
         except BaseException:
@@ -129,7 +140,7 @@ class Memory:
 
     @property
     def identity(self) -> str:
-        """A name given at its creation, which no other memory has; a copy of the file keeps it."""
+        """A name given at its creation, which no other memory has; a copy keeps it."""
         return self._store.identity
 
     def close(self) -> None:
@@ -144,7 +155,7 @@ class Memory:
                 raise RunError(f"{what} must be {own}, as memory {self._store.place} was made for it; got {other}")
 
     def admit(self, x: Tensor | np.ndarray[Any, Any], label: int, radius: float, known: int | None = None) -> Admission:
-        """Offer what certification found for x; if it is stored, it is on the disk when this returns.
+        """Offer what certification found for x; if it is stored, it is on the disk when this returns, and once.
 
         Whoever may have been stopped between an offer and its answer makes it again and says how many regions it has
         `known` before: if it was stored as a later one, the answer is that of the first time.
@@ -164,26 +175,35 @@ class Memory:
     def query(self, x: Tensor | np.ndarray[Any, Any]) -> Region | None:
         """The region that x lies deepest in, of all that any process has stored; None where x is in none."""
         vector = self._vector(x)
-        if not self.frozen and self._regions.behind:
-            with self._store.reading():
-                self._regions.catch_up()
-        numbers, near = self._regions.near(vector, 0.0, ABSTAIN)
-        home = find_home(near, self._margin)
-        return None if home is None else Region(home.label, numbers[home.position], home.radius)
+
+        def look() -> Region | None:
+            if not self.frozen and self._regions.behind:
+                self._catch_up()
+            numbers, near = self._regions.near(vector, 0.0, ABSTAIN)
+            home = find_home(near, self._margin)
+            return None if home is None else Region(home.label, numbers[home.position], home.radius)
+
+        return self._again(look)
 
     def check(self) -> list[str]:
-        """Read the file anew and look at every region, every pair of different labels; what is wrong, a line each."""
-        with self._store.reading():
-            regions = Regions(self._store)
-            regions.catch_up()
-            return regions.check()
+        """Read all of it anew and look at every region, every pair of different labels; what is wrong, a line each."""
+
+        def look() -> list[str]:
+            with self._store.reading():
+                return check(self._store)
+
+        return self._again(look)
 
     def stats(self) -> Stats:
-        """Regions of the file as it is now, by label, and its size."""
-        with self._store.reading():
-            parts = [(balls.labels, balls.radii, certified) for balls, certified in self._store.regions(0)]
+        """Regions as they are stored now, by label, and their size."""
+
+        def look() -> list[tuple[Integers, Floats, Floats]]:
+            with self._store.reading():
+                return [(balls.labels, balls.radii, certified) for balls, certified in self._store.regions(0)]
+
+        parts = self._again(look)
         labels = _labelled(*(np.concatenate(column) for column in zip(*parts, strict=True))) if parts else []
-        return Stats(self.owner, tuple(labels), self._store.size())
+        return Stats(self.owner, tuple(labels), self._again(self._store.size))
 
     def _admit_all(self, offers: Iterable[tuple[Any, int, float]], known: int | None = None) -> list[Admission]:
         """Admissions in one transaction: all of them, or none."""
@@ -192,13 +212,28 @@ class Memory:
                 f"memory {self._store.place} must not be frozen if regions are to be admitted; got frozen"
             )
         checked = [(self._vector(x), *_checked(label, radius)) for x, label, radius in offers]
-        try:
-            with self._store.writing():
-                self._regions.catch_up()
-                return [self._settle(*offer, known) for offer in checked]
-        except BaseException:
-            self._regions.forget()
-            raise
+
+        def offer_all() -> list[Admission]:
+            try:
+                with self._store.writing():
+                    self._regions.catch_up()
+                    return [self._settle(*offer, known) for offer in checked]
+            except BaseException:
+                self._regions.forget()
+                raise
+
+        return self._again(offer_all)
+
+    def _catch_up(self) -> None:
+        with self._store.reading():
+            self._regions.catch_up()
+
+    def _again(self, act: Callable[[], T]) -> T:
+        """Begin again where the store was lost on the way: nothing was done then. The last attempt's error stands."""
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(StoreLostError):
+                return act()
+        return act()
 
     def _settle(self, x: Vector, label: int, radius: float, known: int | None) -> Admission:
         seen = len(self._regions)

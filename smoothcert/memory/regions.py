@@ -1,13 +1,13 @@
 """Where regions lie, what a store of them must do, and the index over them that keeps up with other processes.
 
 Regions are only ever added, numbered 1, 2, 3, …; one is never changed but for its coordinates, when better directions
-are chosen. `sqlite.py` is such a store; another, for servers that share a memory, is one new file.
+are chosen. `sqlite.py` is such a store, in one file; `postgres.py` is one for servers that share a memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from smoothcert.contracts import Floats, Norm
-from smoothcert.errors import OptionError, unknown
+from smoothcert.errors import OptionError, RunError, unknown
 from smoothcert.memory.index import DIRECTIONS, Ask, Balls, Basis, Index, principal, sample_size, slack
 from smoothcert.memory.rule import Near, margin
 
@@ -60,8 +60,15 @@ class NewRegion(NamedTuple):
     x: Vector
 
 
+class StoreLostError(RunError):
+    """The way to a store broke off, and nothing of what was begun is there: whoever begins again finds it, or hears."""
+
+
 class MemoryStore(Protocol):
-    """An open store of regions. Calls that belong together are made inside `reading` or `writing`."""
+    """An open store of regions. Calls that belong together are made inside `reading` or `writing`.
+
+    A store that others serve may raise `StoreLostError` anywhere; the next call that is not inside finds it again.
+    """
 
     place: str  # as messages name it
     identity: str  # given at its creation; no other store has it
@@ -95,6 +102,9 @@ class MemoryStore(Protocol):
         """Bytes on disk."""
 
     def close(self) -> None: ...
+
+
+Accept: TypeAlias = Callable[[MemoryStore], None]  # looks at a store that is about to be made, and may refuse it
 
 
 class Regions:
@@ -205,6 +215,13 @@ class Regions:
         parts = [numbers[first : first + ROWS] for first in range(0, len(numbers), ROWS)]
         found = [distances(self.store.vectors(part), x, self.store.owner.norm) for part in parts]
         return np.concatenate([*found, np.empty(0)])
+
+
+def check(store: MemoryStore) -> list[str]:
+    """What is wrong with a store, read anew inside a transaction; a line each."""
+    regions = Regions(store)
+    regions.catch_up()
+    return regions.check()
 
 
 def distances(rows: Vector, x: Vector, norm: str) -> Floats:

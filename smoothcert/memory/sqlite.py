@@ -9,25 +9,23 @@ when it returns (WAL, synchronous FULL).
 from __future__ import annotations
 
 import contextlib
-import json
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from smoothcert.contracts import Floats, Integers
-from smoothcert.errors import OutputError, RunError, SmoothcertError, reason
-from smoothcert.foreign import WHOLE, guarded, is_regular, other_tables, parse_json, typed
-from smoothcert.memory.index import DIRECTIONS, Balls, Basis, random
-from smoothcert.memory.regions import LARGEST, MemoryStore, NewRegion, Owner, Vector
+from smoothcert.contracts import Floats
+from smoothcert.errors import OutputError, RunError, reason
+from smoothcert.foreign import WHOLE, guarded, is_regular, other_tables
+from smoothcert.memory import cells
+from smoothcert.memory.index import Balls, Basis
+from smoothcert.memory.regions import Accept, MemoryStore, NewRegion, Owner, Vector
 
 CHUNK = 1024  # rows at a time: bounds memory, not results
 APPLICATION = 0x6365726D  # "cerm": marks the database as a memory
-VERSION = 2  # of the tables
 PATIENCE = 60.0  # seconds to wait for another process's transaction
 SCHEMA = """
 CREATE TABLE memory (
@@ -45,13 +43,17 @@ CREATE TABLE vectors (id INTEGER PRIMARY KEY, x BLOB NOT NULL) STRICT
 class SqliteStore(MemoryStore):
     """An open file."""
 
-    def __init__(self, path: Path, frozen: bool) -> None:
-        self.place, self._path = str(path), path
-        self._connection, self.identity, self.owner = _connect(path, frozen)
+    def __init__(self, path: Path, connection: sqlite3.Connection, identity: str, owner: Owner) -> None:
+        self.place, self._path, self._connection = str(path), path, connection
+        self.identity, self.owner = identity, owner
 
-    @staticmethod
-    def make(path: Path, owner: Owner) -> bool:
-        """Make an empty memory, all of it or nothing. False: a database is there already, and stays as it is.
+    @classmethod
+    def open(cls, path: Path, frozen: bool) -> Self:
+        return cls(path, *_connect(path, frozen))
+
+    @classmethod
+    def make(cls, path: Path, contents: cells.Contents, accept: Accept) -> bool:
+        """Make a memory, all of it or nothing. False: a database is there already, and stays as it is.
 
         Of several processes that make it at once one does, and the others find it made.
         """
@@ -66,20 +68,24 @@ class SqliteStore(MemoryStore):
                     return False
                 for statement in SCHEMA.split(";"):
                     connection.execute(statement)
-                values = (secrets.token_hex(16), owner.classifier, owner.norm, json.dumps(list(owner.shape)))
-                connection.execute("INSERT INTO memory VALUES (?, ?, ?, ?)", values)
-                _write_basis(connection, random(owner.dim))
+                connection.execute("INSERT INTO memory VALUES (?, ?, ?, ?)", contents.first_row())
+                for basis in contents.bases():
+                    _write_basis(connection, basis)
+                made = cls(path, connection, contents.identity, contents.owner)
+                for region in contents.regions:
+                    made.insert(region)
+                accept(made)
                 connection.execute(f"PRAGMA application_id={APPLICATION}")
-                connection.execute(f"PRAGMA user_version={VERSION}")
+                connection.execute(f"PRAGMA user_version={cells.VERSION}")
         return True
 
     @staticmethod
     def discard(path: Path) -> None:
-        """Remove a memory without regions, unless somebody else has it open."""
+        """Remove a memory without regions, or what is left of making one, unless somebody else has it open."""
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_open(path, "rw", patience=0.0)) as connection:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # granted to none but the only one who has it open
             connection.execute("BEGIN EXCLUSIVE")
-            if connection.execute("SELECT count(*) FROM regions").fetchone() == (0,):
+            if not _tables(connection) or connection.execute("SELECT count(*) FROM regions").fetchone() == (0,):
                 for name in (f"{path.name}-wal", path.name):  # the file last: as soon as it is gone another may be made
                     path.with_name(name).unlink(missing_ok=True)
 
@@ -101,27 +107,22 @@ class SqliteStore(MemoryStore):
             return int(self._one("PRAGMA data_version"))
 
     def directions(self, known: int) -> tuple[int, Basis] | None:
-        number, dim = int(self._one("SELECT ifnull(max(id), 0) FROM basis")), self.owner.dim
+        number = int(self._one("SELECT ifnull(max(id), 0) FROM basis"))
         if number == known:
             return None
-        with _damage(self._path, "directions"):
+        with cells.damage(self._path, "directions"):
             mean, directions = self._connection.execute(
                 "SELECT mean, directions FROM basis ORDER BY id DESC LIMIT 1"
             ).fetchone()
-            return number, Basis(_floats(mean, (dim,)), _floats(directions, (dim, min(dim, DIRECTIONS))))
+            return number, cells.read_basis(mean, directions, self.owner.dim)
 
     def regions(self, after: int) -> Iterator[tuple[Balls, Floats]]:
         columns = "id, label, radius, certified, coordinates"
         lowest = after or -WHOLE  # a number below 1 is damage, and is not to be passed over
         cursor = self._connection.execute(f"SELECT {columns} FROM regions WHERE id > ? ORDER BY id", (lowest,))
         while rows := cursor.fetchmany(CHUNK):
-            with _damage(self._path, f"regions after {after}"):
-                numbers, labels, radii, certified, coordinates = zip(*rows, strict=True)
-                if numbers != tuple(range(after + 1, after + 1 + len(rows))):
-                    raise ValueError("a number is missing")
-                centres = _floats(b"".join(coordinates), (len(rows), min(self.owner.dim, DIRECTIONS) + 1))
-                kept, offered = (_radii(column) for column in (radii, certified))
-                balls = Balls.of(centres, kept, _labels(labels))
+            with cells.damage(self._path, f"regions after {after}"):
+                balls, offered = cells.read_regions(rows, after, self.owner.dim)
             yield balls, offered
             after += len(rows)
 
@@ -129,22 +130,21 @@ class SqliteStore(MemoryStore):
         found = np.empty((len(numbers), self.owner.dim), dtype=np.float32)
         with _errors(self._path, reading=True):
             for row, number in enumerate(numbers):
-                with _damage(self._path, f"centre of region {number}"):
+                with cells.damage(self._path, f"centre of region {number}"):
                     (x,) = self._connection.execute("SELECT x FROM vectors WHERE id = ?", (number,)).fetchone()
-                    found[row] = _finite(np.frombuffer(x, dtype="<f4").reshape(self.owner.dim))
+                    found[row] = cells.read_vector(x, self.owner.dim)
         return found
 
     def insert(self, region: NewRegion) -> int:
-        values = (region.label, region.radius, region.certified, region.coordinates.astype("<f8").tobytes())
         insert = "INSERT INTO regions (label, radius, certified, coordinates) VALUES (?, ?, ?, ?) RETURNING id"
-        (number,) = self._connection.execute(insert, values).fetchone()
-        self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, region.x.astype("<f4").tobytes()))
+        (number,) = self._connection.execute(insert, cells.pack_region(region)).fetchone()
+        self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, cells.pack_vector(region.x)))
         return int(number)
 
     def turn(self, basis: Basis, coordinates: Iterable[tuple[Sequence[int], Floats]]) -> None:
         _write_basis(self._connection, basis)
         for numbers, rows in coordinates:
-            changes = ((z.tobytes(), number) for z, number in zip(rows.astype("<f8"), numbers, strict=True))
+            changes = ((cells.pack(z), number) for z, number in zip(rows, numbers, strict=True))
             self._connection.executemany("UPDATE regions SET coordinates = ? WHERE id = ?", changes)
 
     def size(self) -> int:
@@ -154,30 +154,6 @@ class SqliteStore(MemoryStore):
 
     def _one(self, statement: str) -> Any:
         return self._connection.execute(statement).fetchone()[0]
-
-
-def _floats(raw: bytes, shape: tuple[int, ...]) -> Floats:
-    return _finite(np.frombuffer(raw, dtype="<f8").reshape(shape))
-
-
-def _finite(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    if not np.isfinite(values).all():
-        raise ValueError("a value is no number")
-    return values
-
-
-def _radii(column: Sequence[Any]) -> Floats:
-    found = _finite(np.array(typed(tuple[float, ...], column), dtype=np.float64))
-    if not ((found > 0) & (found <= LARGEST)).all():
-        raise ValueError("a radius is out of bounds")
-    return found
-
-
-def _labels(column: Sequence[Any]) -> Integers:
-    found = np.array(typed(tuple[int, ...], column), dtype=np.int64)
-    if found.min() < 0:
-        raise ValueError("a label is no class")
-    return found
 
 
 def _connect(path: Path, frozen: bool) -> tuple[sqlite3.Connection, str, Owner]:
@@ -206,8 +182,7 @@ def _refuse_removed(path: Path, number: int) -> None:
 
 
 def _write_basis(connection: sqlite3.Connection, basis: Basis) -> None:
-    values = [part.astype("<f8").tobytes() for part in (basis.mean, basis.directions)]
-    connection.execute("INSERT INTO basis (mean, directions) VALUES (?, ?)", values)
+    connection.execute("INSERT INTO basis (mean, directions) VALUES (?, ?)", cells.pack_basis(basis))
 
 
 @contextlib.contextmanager
@@ -234,15 +209,6 @@ def _errors(path: Path, reading: bool = False) -> Iterator[None]:
         raise OutputError(f"{path} must be writable; got: {reason(error)} (regions already stored are safe)") from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's own words may quote what is no text
         raise RunError(f"{path} must be a memory of smoothcert; got: {reason(error)}") from error
-
-
-@contextlib.contextmanager
-def _damage(path: Path, what: str) -> Iterator[None]:
-    """A value that is missing, or not of its form, means that the file was damaged."""
-    try:
-        yield
-    except (ValueError, TypeError, SmoothcertError) as error:
-        raise RunError(f"{what} in {path} must be whole; got damaged or missing values") from error
 
 
 def _open(path: Path, mode: str, patience: float | None = None) -> sqlite3.Connection:
@@ -287,18 +253,16 @@ def _refuse_others(path: Path, connection: sqlite3.Connection) -> None:
         got = "another" if _tables(connection) else "an empty"
         raise RunError(f"{path} must be a memory of smoothcert; got {got} database")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != VERSION:
-        raise RunError(f"{path} must be a memory of version {VERSION}; got version {version}")
+    if version != cells.VERSION:
+        raise RunError(f"{path} must be a memory of version {cells.VERSION}; got version {version}")
     if wrong := other_tables(connection, SCHEMA):
         raise RunError(f"{path} must hold the tables of a memory and nothing else; {wrong}")
     connection.set_progress_handler(None, 0)  # plain tables end, and a memory may be open for days
 
 
 def _read_owner(path: Path, connection: sqlite3.Connection) -> tuple[str, Owner]:
-    with _damage(path, "owner"):
-        ((identity, classifier, norm, shape),) = connection.execute("SELECT * FROM memory LIMIT 2").fetchall()
-        sizes = typed(tuple[int, ...], parse_json(shape, "shape"))
-        return typed(str, identity), Owner(typed(str, classifier), norm, sizes)
+    with cells.damage(path, "owner"):
+        return cells.read_first_rows(connection.execute("SELECT * FROM memory LIMIT 2").fetchall())
 
 
 def _tables(connection: sqlite3.Connection) -> int:

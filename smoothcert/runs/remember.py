@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from smoothcert.contracts import ABSTAIN
 from smoothcert.data import Inputs
 from smoothcert.errors import unknown
-from smoothcert.memory import Memory
+from smoothcert.memory import Memory, MemoryPlace, named, shown
 from smoothcert.runs.run import BeforeMemory, MemoryRef, Row
 from smoothcert.runs.store import RunStore
 from smoothcert.spec import Spec
@@ -35,7 +35,7 @@ class Remember:
     """A memory beside a run."""
 
     memory: Memory
-    place: str
+    place: str  # as it is written down
     order: str | None = None  # of admissions; None: it is asked, and nothing is added
     alone: bool = False  # nobody else is asked: outside its regions there is no answer
 
@@ -90,7 +90,7 @@ class Remember:
 class MemoryUse:
     """Which memory a run is to have, and what for."""
 
-    file: Path
+    place: MemoryPlace
     order: str | None = None  # as of Remember
     alone: bool = False
 
@@ -100,16 +100,16 @@ class MemoryUse:
 
         Where not even the run of this folder comes about, a new memory does not stay behind either.
         """
-        new = self.order is not None and Memory.make(self.file, spec.model_digest, spec.norm, spec.shape)
+        new = self.order is not None and Memory.make(self.place, spec.model_digest, spec.norm, spec.shape)
         if new:
-            say(f"{self.file} is a new memory")
+            say(f"{named(self.place)} is a new memory")
         try:
-            with Memory.open(self.file, frozen=self.order is None) as memory:
+            with Memory.open(self.place, frozen=self.order is None) as memory:
                 memory.require(spec.model_digest, spec.norm, spec.shape)
-                yield Remember(memory, str(self.file.resolve()), self.order, self.alone)
+                yield Remember(memory, shown(self.place), self.order, self.alone)
         except Exception:
             if new and not (folder / "recipe.toml").exists():
-                Memory.discard(self.file)
+                Memory.discard(self.place)
             raise
 
 

@@ -22,7 +22,7 @@ class MemoryRef(NamedTuple):
     """The memory of regions that answers for a run."""
 
     identity: str
-    place: str  # the file, which may move
+    place: str  # the file, or the URL without a password; it may move
     order: str | None  # of admissions; None: the run adds nothing to the memory
     regions: int | None  # in a memory that no longer changes; None: it grows with the run
 

@@ -1,7 +1,7 @@
 """What a memory answered, replayed from the evidence by other code than made it.
 
-Nothing of `smoothcert.memory` is used but the names of its tables. The memory's file is read as a plain database, every
-region is held against every input (a product of matrices rules out, exactly rounded sums decide), and the rule is
+Nothing of `smoothcert.memory` is used but its address and the names of its tables. It is read as a plain database,
+every region is held against every input (a product of matrices rules out, exactly rounded sums decide), and the rule is
 written down again, without its margins: an answer may lie below the rule's by RELATIVE of the lengths it came from,
 never above, and on the edge of a region either side is accepted. Each row is replayed against the regions that were
 there when it was settled; its promise is then held against all that are there now.
@@ -16,14 +16,15 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from smoothcert import foreign
 from smoothcert.contracts import ABSTAIN, Norm, Tensor
 from smoothcert.data import Inputs
-from smoothcert.errors import RunError
+from smoothcert.errors import RunError, reason
+from smoothcert.memory.address import Address, is_url
 from smoothcert.memory.sqlite import SCHEMA
 from smoothcert.runs.remember import ordered
 from smoothcert.runs.run import MemoryRef, Row, Run
@@ -57,7 +58,7 @@ def replay_memory(run: Run, memory: MemoryRef, inputs: Inputs, place: str | None
     places = {index: position for position, index in enumerate(inputs.indices.tolist())}
     rows = [row for row in run.rows if row.index in places]
     problems = _out_of_order(rows, memory, seed)
-    with _opened(Path(place or memory.place), memory, run.asked) as base:
+    with _opened(place or memory.place, memory, run.asked) as base:
         for first in range(0, len(rows), CHUNK):
             some = rows[first : first + CHUNK]
             x = inputs.tensors(np.array([places[row.index] for row in some])).numpy().reshape(len(some), -1)
@@ -69,7 +70,7 @@ def replay_memory(run: Run, memory: MemoryRef, inputs: Inputs, place: str | None
 def replay_one(run: Run, memory: MemoryRef, x: Tensor, place: str) -> list[str]:
     """The only row of a run, of the input x, held against the memory that answered for it."""
     (row,), values = run.rows, x.numpy().reshape(1, -1).astype(np.float64)
-    with _opened(Path(place), memory, run.asked) as base:
+    with _opened(place, memory, run.asked) as base:
         return _check(row, _near(base, [row], values, run.asked.norm)[0], memory)
 
 
@@ -146,26 +147,50 @@ def _out_of_order(rows: Sequence[Row], memory: MemoryRef, seed: int) -> list[str
     return [f"input {index}: the memory must be asked in the order {memory.order}" for index in wrong]
 
 
+class PlainDatabase(Protocol):
+    """A connection that answers a statement, of SQLite or of PostgreSQL."""
+
+    def execute(self, statement: str, /) -> Any: ...
+
+
 @contextlib.contextmanager
-def _opened(path: Path, memory: MemoryRef, spec: Spec) -> Iterator[sqlite3.Connection]:
-    """The memory's file, to be read; refused if it is another one, another classifier's, or damaged."""
+def _opened(place: str, memory: MemoryRef, spec: Spec) -> Iterator[PlainDatabase]:
+    """The memory's tables, to be read; refused if they are another's, another classifier's, or damaged."""
+    with _file(Path(place)) if not is_url(place) else _database(Address.parse(place)) as (shown, base):
+        identity, classifier, norm, shape = base.execute("SELECT * FROM memory").fetchone()
+        if identity != memory.identity:
+            raise RunError(f"{shown} must be the memory that answered, {memory.identity[:8]}; got another one")
+        if (classifier, norm, json.loads(shape)) != (spec.model_digest, spec.norm, list(spec.shape)):
+            raise RunError(f"{shown} must be a memory of the run's classifier, norm and shape; got another's")
+        yield base
+
+
+@contextlib.contextmanager
+def _file(path: Path) -> Iterator[tuple[str, PlainDatabase]]:
     if not foreign.is_regular(path):
         raise RunError(f"memory of the run must be at {path}; there is no such file (--memory says where it is now)")
     try:
         with contextlib.closing(foreign.open_to_read(path)) as base:
             if other := foreign.other_tables(base, SCHEMA):
                 raise ValueError(other)
-            identity, classifier, norm, shape = base.execute("SELECT * FROM memory").fetchone()
-            if identity != memory.identity:
-                raise RunError(f"{path} must be the memory that answered, {memory.identity[:8]}; got another one")
-            if (classifier, norm, json.loads(shape)) != (spec.model_digest, spec.norm, list(spec.shape)):
-                raise RunError(f"{path} must be a memory of the run's classifier, norm and shape; got another's")
-            yield base
+            yield str(path), base
     except (sqlite3.DatabaseError, TypeError, ValueError) as error:
         raise RunError(f"{path} must be a whole memory of smoothcert; got: {error}") from error
 
 
-def _regions(base: sqlite3.Connection) -> Iterator[tuple[list[tuple[int, int, float, float]], Matrix]]:
+@contextlib.contextmanager
+def _database(at: Address) -> Iterator[tuple[str, PlainDatabase]]:
+    with contextlib.closing(at.connect(read_only=True)) as base:
+        import psycopg
+
+        try:
+            base.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield at.shown, base.cursor("regions")  # on the server: rows come as they are asked for
+        except (psycopg.Error, TypeError, ValueError) as error:
+            raise RunError(f"{at.shown} must be a whole memory of smoothcert; got: {reason(error)}") from error
+
+
+def _regions(base: PlainDatabase) -> Iterator[tuple[list[tuple[int, int, float, float]], Matrix]]:
     """Number, label, radius and certified radius of all regions, some at a time, with their centres [n, dim]."""
     columns = "regions.id, label, radius, certified, x"
     cursor = base.execute(f"SELECT {columns} FROM regions JOIN vectors USING (id) ORDER BY id")
@@ -174,7 +199,7 @@ def _regions(base: sqlite3.Connection) -> Iterator[tuple[list[tuple[int, int, fl
         yield [values[:-1] for values in found], centres.astype(np.float64)
 
 
-def _near(base: sqlite3.Connection, rows: Sequence[Row], x: Matrix, norm: Norm) -> list[list[NearRegion]]:
+def _near(base: PlainDatabase, rows: Sequence[Row], x: Matrix, norm: Norm) -> list[list[NearRegion]]:
     """For each row, at x [rows, dim], every region that could touch what it was certified for or was promised."""
     reach = np.array([max(row.radius, row.smoothed.radius) for row in rows])
     own, found = np.einsum("ij,ij->i", x, x), [list[NearRegion]() for _ in rows]

@@ -16,7 +16,7 @@ from scan_memory import Offer, ScanMemory, assert_disjoint, assert_promises_kept
 
 from smoothcert.contracts import ABSTAIN, Certificate, Evidence
 from smoothcert.errors import DataError, OptionError, RunError
-from smoothcert.memory import Memory, Owner, Region, index, regions, sqlite
+from smoothcert.memory import Memory, Owner, Region, index, postgres, regions, sqlite
 
 
 def crowd(count, dim, seed=0, labels=3, largest=0.3):
@@ -44,17 +44,17 @@ def test_answers_are_those_of_a_scan(stream):
 
 
 @pytest.mark.parametrize(("dim", "norm", "largest"), [(2, "l2", 0.1), (3, "l1", 0.4), (30, "l2", 2.5)])
-def test_hundreds_of_regions_through_new_directions_and_trees(tmp_path, monkeypatch, dim, norm, largest):
+def test_hundreds_of_regions_through_new_directions_and_trees(place, monkeypatch, dim, norm, largest):
     """Directions are chosen at 16 and 128 regions here; two connections take turns."""
     monkeypatch.setattr(regions, "FIRST", 16)
     monkeypatch.setattr(regions, "AGAIN", 8)
     monkeypatch.setattr("smoothcert.memory.index.TAIL", 20)
-    for module in (sqlite, regions):
+    for module in (sqlite, postgres, regions):
         monkeypatch.setattr(module, "CHUNK", 50)
     scan = ScanMemory(dim, norm)
     offers = crowd(280, dim, largest=largest)
-    first = Memory.create(tmp_path / "m", "abc", norm, (dim,))
-    second = Memory.open(tmp_path / "m")
+    first = Memory.create(place, "abc", norm, (dim,))
+    second = Memory.open(place)
     answers = []
     for i, offer in enumerate(offers):
         answers.append((first if i % 3 else second).admit(*offer))
@@ -116,17 +116,17 @@ class ListStore:
         return None
 
 
-def test_another_store_gives_the_same_answers(tmp_path):
+def test_another_store_gives_the_same_answers(place):
     offers = crowd(100, 3, largest=0.4)
-    ours, theirs = Memory.create(tmp_path / "m", "abc", "l2", (3,)), Memory(ListStore(Owner("abc", "l2", (3,))))
+    ours, theirs = Memory.create(place, "abc", "l2", (3,)), Memory(ListStore(Owner("abc", "l2", (3,))))
     assert [ours.admit(*offer) for offer in offers] == [theirs.admit(*offer) for offer in offers]
     assert theirs._store.number > 1  # directions were chosen
     assert [ours.query(offer.x) for offer in offers] == [theirs.query(offer.x) for offer in offers]
     assert ours.stats().labels == theirs.stats().labels and ours.check() == theirs.check() == []
 
 
-def test_a_point_twice_is_stored_once(tmp_path):
-    memory = Memory.create(tmp_path / "m", "abc", "l2", (1, 2, 2))
+def test_a_point_twice_is_stored_once(place):
+    memory = Memory.create(place, "abc", "l2", (1, 2, 2))
     x = torch.rand(1, 2, 2, generator=torch.Generator().manual_seed(0))
     first, second = (memory.admit(x, 4, 0.25) for _ in range(2))
     assert first.stored and not second.stored and len(memory) == 1
@@ -135,8 +135,8 @@ def test_a_point_twice_is_stored_once(tmp_path):
     assert memory.query(x + 1) is None
 
 
-def test_a_certificate_becomes_the_memorys(tmp_path):
-    memory = Memory.create(tmp_path / "m", "abc", "l2", (1,))
+def test_a_certificate_becomes_the_memorys(place):
+    memory = Memory.create(place, "abc", "l2", (1,))
     evidence = Evidence(1, ((0, 9),), 9, 0.9, 0.1, 0.01)
     proven = Certificate(1, 0.5, "l2", 0.01, "smoothing", evidence)
     kept = memory.settle(np.zeros(1, dtype=np.float32), proven)
@@ -149,29 +149,29 @@ def test_a_certificate_becomes_the_memorys(tmp_path):
         memory.settle(inside, replace(proven, norm="l1"))
 
 
-def test_promises_hold_for_whoever_opens_the_file_later(tmp_path):
+def test_promises_hold_for_whoever_opens_the_file_later(place):
     offers = crowd(60, 4, seed=1, largest=0.8)
-    with Memory.create(tmp_path / "m", "abc", "l2", (4,)) as memory:
+    with Memory.create(place, "abc", "l2", (4,)) as memory:
         answers = [memory.admit(*offer) for offer in offers]
-    with Memory.open(tmp_path / "m") as memory:
+    with Memory.open(place) as memory:
         memory.norm = "l2"
         assert_promises_kept(memory, offers, answers)
 
 
-def test_frozen_stays_as_it_was_and_admits_nothing(tmp_path):
+def test_frozen_stays_as_it_was_and_admits_nothing(place):
     x, y = np.zeros(3, dtype=np.float32), np.ones(3, dtype=np.float32)
-    memory = Memory.create(tmp_path / "m", "abc", "l2", (3,))
+    memory = Memory.create(place, "abc", "l2", (3,))
     memory.admit(x, 1, 0.5)
-    frozen = Memory.open(tmp_path / "m", frozen=True)
+    frozen = Memory.open(place, frozen=True)
     memory.admit(y, 2, 0.5)
     assert memory.query(y) is not None and frozen.query(y) is None and frozen.query(x) == memory.query(x)
     with pytest.raises(OptionError, match="must not be frozen if regions are to be admitted; got frozen"):
         frozen.admit(y, 2, 0.5)
-    assert Memory.open(tmp_path / "m", frozen=True).query(y) == memory.query(y)
+    assert Memory.open(place, frozen=True).query(y) == memory.query(y)
 
 
-def test_abstentions_and_balls_without_room_leave_no_trace(tmp_path):
-    memory = Memory.create(tmp_path / "m", "abc", "l2", (1,))
+def test_abstentions_and_balls_without_room_leave_no_trace(place):
+    memory = Memory.create(place, "abc", "l2", (1,))
     at = [np.array([v], dtype=np.float32) for v in (0.0, 0.5, 3.0)]
     memory.admit(at[0], 1, 0.5)
     edge = memory.admit(at[1], 2, 9.0)  # on the edge: not inside, and no room
@@ -211,16 +211,16 @@ def test_only_its_own_classifier_norm_and_shape(tmp_path):
         ([0.0, 0.5], 1, math.inf, OptionError, "radius of a region must be a number from 0 to"),
     ],
 )
-def test_what_cannot_be_a_region_is_refused(tmp_path, x, label, radius, error, words):
-    memory = Memory.create(tmp_path / "m", "abc", "l2", (2,))
+def test_what_cannot_be_a_region_is_refused(place, x, label, radius, error, words):
+    memory = Memory.create(place, "abc", "l2", (2,))
     with pytest.raises(error, match=words):
         memory.admit(np.array(x), label, radius)
     assert len(memory) == 0 and memory.admit(np.array([0.0, 0.5]), 1, 0.5).stored
 
 
-def test_very_large_and_very_small_values(tmp_path, monkeypatch):
+def test_very_large_and_very_small_values(place, monkeypatch):
     monkeypatch.setattr(regions, "FIRST", 8)
-    memory = Memory.create(tmp_path / "m", "abc", "l2", (2,))
+    memory = Memory.create(place, "abc", "l2", (2,))
     scan = ScanMemory(2, "l2")
     rng = np.random.default_rng(0)
     for _ in range(150):

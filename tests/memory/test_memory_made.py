@@ -17,11 +17,10 @@ from smoothcert.memory import Memory, sqlite
 ROUNDS, PROCESSES = 12, 4
 
 
-def join(folder, together, queue, number):
+def join(places, together, queue, number):
     """Make or find the memory of each round, all at the same moment, and admit a region to it."""
-    for turn in range(ROUNDS):
+    for turn, path in enumerate(places):
         together.wait(60)
-        path = folder / f"m{turn}"
         try:
             made = Memory.make(path, "abc", "l2", (2,))
             with Memory.open(path) as memory:
@@ -31,9 +30,10 @@ def join(folder, together, queue, number):
             queue.put((turn, repr(error)))
 
 
-def test_of_processes_that_make_one_memory_at_once_one_does_and_all_end_well(tmp_path):
+def test_of_processes_that_make_one_memory_at_once_one_does_and_all_end_well(new):
+    places = [new(f"m{turn}") for turn in range(ROUNDS)]
     together, queue = context.Barrier(PROCESSES), context.Queue()
-    processes = [context.Process(target=join, args=(tmp_path, together, queue, n)) for n in range(PROCESSES)]
+    processes = [context.Process(target=join, args=(places, together, queue, n)) for n in range(PROCESSES)]
     for process in processes:
         process.start()
     found = [queue.get(timeout=120) for _ in range(ROUNDS * PROCESSES)]
@@ -42,7 +42,7 @@ def test_of_processes_that_make_one_memory_at_once_one_does_and_all_end_well(tmp
     for turn in range(ROUNDS):
         said = sorted(words for number, words in found if number == turn)
         assert said == [*["found"] * (PROCESSES - 1), "made"]
-        with Memory.open(tmp_path / f"m{turn}", frozen=True) as memory:
+        with Memory.open(places[turn], frozen=True) as memory:
             assert len(memory) == PROCESSES and memory.check() == []
 
 
@@ -77,19 +77,19 @@ def test_two_commands_that_begin_one_memory_at_once_both_end_well(tmp_path):
         assert sum("is a new memory" in words for _, words in said) == 1
 
 
-def test_a_memory_that_another_process_has_open_is_not_discarded(tmp_path):
-    Memory.make(tmp_path / "m", "abc", "l2", (2,))
+def test_a_memory_that_another_process_has_open_is_not_discarded(place):
+    Memory.make(place, "abc", "l2", (2,))
     release, opened = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(tmp_path / "m", opened, release))
+    other = context.Process(target=hold, args=(place, opened, release))
     other.start()
     assert opened.wait(60)
-    Memory.discard(tmp_path / "m")
-    assert (tmp_path / "m").exists()
+    Memory.discard(place)
+    Memory.open(place).close()
     release.set()
     other.join()
     assert other.exitcode == 0
-    Memory.discard(tmp_path / "m")
-    with Memory.open(tmp_path / "m", frozen=True) as memory:  # it holds what the other one has admitted
+    Memory.discard(place)
+    with Memory.open(place, frozen=True) as memory:  # it holds what the other one has admitted
         assert len(memory) == 1
 
 
