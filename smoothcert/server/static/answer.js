@@ -140,24 +140,23 @@ async function openWithKey(event) {
   const tab = window.open("", "_blank");
   try {
     const text = await (await call(certificatePath(saved), { headers: { Accept: "text/html" } })).text();
-    fill(tab, new DOMParser().parseFromString(text, "text/html"));
+    fill(tab, text);
   } catch (error) {
     tab.close();
     complain(error);
   }
 }
 
-/** The tab has this page's policy, which allows no style in the markup: styles are set by script instead. */
-function fill(tab, page) {
+/** The tab has this page's policy, which allows no style in the markup: styles are taken out, and set by script. */
+function fill(tab, text) {
+  const unstyled = text.replaceAll("<style>", "<template>").replaceAll("</style>", "</template>").replaceAll(' style="', ' data-style="');
+  const page = new DOMParser().parseFromString(unstyled, "text/html");
   const sheet = new tab.CSSStyleSheet();
-  sheet.replaceSync([...page.querySelectorAll("style")].map((one) => one.textContent).join("\n"));
-  page.querySelectorAll("style, script, meta[http-equiv]").forEach((one) => one.remove());
-  const styled = [...page.querySelectorAll("[style]")].map((one) => [one, one.getAttribute("style")]);
-  styled.forEach(([one]) => one.removeAttribute("style"));
-  const root = tab.document.adoptNode(page.documentElement);
-  tab.document.replaceChild(root, tab.document.documentElement);
+  sheet.replaceSync([...page.querySelectorAll("template")].map((one) => one.content.textContent).join("\n"));
+  page.querySelectorAll("template, script, meta[http-equiv]").forEach((one) => one.remove());
+  tab.document.replaceChild(tab.document.adoptNode(page.documentElement), tab.document.documentElement);
   tab.document.adoptedStyleSheets = [sheet];
-  styled.forEach(([one, style]) => { one.style.cssText = style; });
+  tab.document.querySelectorAll("[data-style]").forEach((one) => { one.style.cssText = one.dataset.style; });
 }
 
 async function save() {

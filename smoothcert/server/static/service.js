@@ -56,7 +56,7 @@ export async function infer({ name, input, shape }, values, parameters, signal) 
     Object.assign(tensor, { datatype: "UINT8", parameters: { binary_data_size: values.length } });
     const head = new TextEncoder().encode(JSON.stringify({ inputs: [tensor], parameters }));
     asked.headers = { "Content-Type": "application/octet-stream", "Inference-Header-Content-Length": String(head.length) };
-    asked.body = new Blob([head, values]);
+    asked.body = Uint8Array.from([...head, ...values]);
   } else {
     asked.body = JSON.stringify({ inputs: [{ ...tensor, datatype: "FP32", data: values }], parameters });
   }
