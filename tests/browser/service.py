@@ -2,14 +2,15 @@
 
 python tests/browser/service.py    prints its address, and serves until it is stopped
 
-It keeps the routes of the real one (Open Inference Protocol v2, examples, certificates) and its content security policy,
-and serves the page's own files. What it answers follows from what is asked: a radius of 9 abstains, one of 8 is refused,
-one of 7 takes a while. Under /keyed it wants the key `k-1`, under /table it serves a tabular model, under /memory, /l1,
-/linf and /l0 other guarantees and norms, under /colour pictures in colour.
+It keeps the routes of the real one (Open Inference Protocol v2, examples, certificates) and its content security
+policy, and serves the page's own files. What it answers follows from what is asked: a radius of 9 abstains, one of 8 is
+refused, one of 7 takes a while. Under /keyed it wants the key `k-1`, under /table it serves a tabular model, under
+/memory, /l1, /linf and /l0 other guarantees and norms, under /colour pictures in colour.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import time
@@ -23,7 +24,10 @@ from PIL import Image
 from smoothcert.data import load
 
 STATIC = Path(__file__).parents[2] / "smoothcert" / "server" / "static"
-POLICY = "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; script-src 'self'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript"}
 KINDS = ("keyed", "table", "memory", "l1", "linf", "l0", "colour")
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -31,7 +35,8 @@ RADII = {"l2": 0.6125, "l1": 1.5, "linf": 0.031, "l0": 5.0}
 DIGITS = load("digits", max=12)
 CERTIFICATE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Certificate</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<style>h1 { color: rgb(1, 2, 3) }</style></head><body><h1>Certificate of abc</h1><p style="width: 40px">text</p></body></html>"""
+<style>h1 { color: rgb(1, 2, 3) }</style></head>
+<body><h1>Certificate of abc</h1><p style="width: 40px">text</p></body></html>"""
 
 
 def model(kind: str) -> dict[str, Any]:
@@ -45,12 +50,14 @@ def model(kind: str) -> dict[str, Any]:
         "alpha": 0.001,
         "n": 100_000,
         "commitment": "c" * 64,
-        "class_names": json.dumps(NAMES),
+        "most_n": 1_000_000,
+        "longest_deadline_ms": 600_000.0,
     }
     if kind == "memory":
         parameters["memory"] = "m-1"
-    inputs = [{"name": "input", "datatype": "FP32", "shape": [-1, *shape]}]
-    return {"name": "toy", "versions": ["d" * 64], "platform": "smoothcert", "inputs": inputs, "parameters": parameters}
+    inputs = [{"name": "x", "datatype": "FP32", "shape": [-1, *shape]}]
+    found = {"name": "toy", "versions": ["d" * 64], "platform": "smoothcert", "class_names": NAMES}
+    return {**found, "inputs": inputs, "parameters": parameters}
 
 
 def answer(kind: str, asked: dict[str, Any]) -> dict[str, list[Any]]:
@@ -85,7 +92,8 @@ class Stand(BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Security-Policy", POLICY)
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(BrokenPipeError):  # who asked may have stopped waiting
+            self.wfile.write(body)
 
     def json(self, status: int, value: Any, **more: str) -> None:
         self.reply(status, json.dumps(value).encode(), **more)
@@ -106,7 +114,10 @@ class Stand(BaseHTTPRequestHandler):
         file = STATIC / ("index.html" if path == "" else path.removeprefix("static/"))
         if not path.startswith("v2"):
             known = file.is_file() and file.parent == STATIC
-            self.reply(200, file.read_bytes(), TYPES[file.suffix]) if known else self.json(404, {"error": "no such page"})
+            if known:
+                self.reply(200, file.read_bytes(), TYPES[file.suffix])
+            else:
+                self.json(404, {"error": "no such page"})
         elif not self.refused(kind):
             self.ask(kind, path)
 
@@ -117,8 +128,7 @@ class Stand(BaseHTTPRequestHandler):
         elif path == "v2/models/toy":
             self.json(200, model(kind))
         elif path == "v2/examples":
-            rows = {"values": [0.1, 0.2, 0.3, 0.4]} if kind == "table" else {}
-            self.json(200, {"examples": [{"number": i, "name": f"digit {i}", **rows} for i in range(12)]})
+            self.json(200, [f"digit {number}" for number in range(12)])
         elif path.startswith("v2/examples/"):
             self.reply(200, picture(int(path.rpartition("/")[2]), kind == "colour"), "image/png")
         elif path == "v2/certificates/abc":
@@ -143,7 +153,7 @@ class Stand(BaseHTTPRequestHandler):
         else:
             time.sleep(1.5 if asked["parameters"].get("radius") == 7 else 0)
             found = answer(kind, asked["parameters"])
-            outputs = [{"name": name, "shape": [1], "datatype": "INT64", "data": data} for name, data in found.items()]
+            outputs = [{"name": one["name"], "data": found[one["name"]]} for one in asked["outputs"]]
             self.json(200, {"model_name": "toy", "outputs": outputs, "parameters": {"alpha": 0.001}})
 
 

@@ -81,7 +81,7 @@ function draws(model, answer, asked) {
   const share = Math.min(1, answer.draws / model.n), times = model.n / Math.max(1, answer.draws);
   $("spent").style.width = `${100 * share}%`;
   const whole = `${number(model.n)} draws that the largest radius takes here`;
-  if (answer.abstained) $("saving").textContent = `${number(answer.draws)} of at most ${number(asked.n ?? model.n)}, and no decision.`;
+  if (answer.abstained) $("saving").textContent = `${number(answer.draws)}, and no decision.`;
   else if (answer.draws === 0) $("saving").textContent = `None, instead of the ${whole}.`;
   else if (times >= 1.05) $("saving").textContent = `${number(answer.draws)} instead of the ${whole}: ${times >= 10 ? Math.floor(times) : times.toFixed(1)} times fewer.`;
   else $("saving").textContent = `${number(answer.draws)}: nothing was saved.${asked.radius === undefined && asked.mode === "certify" ? " Ask whether a radius that you name is reached; that is often known after far fewer." : ""}`;

@@ -37,7 +37,9 @@ const start = quietly(async () => {
   $("values-part").hidden = pictured;
   $("fitted").textContent = `Any format; the middle of it, scaled to ${width} × ${height} pixels${channels === 1 ? ", in grey" : ""}.`;
   $("values-label").textContent = `${model.shape.reduce((a, b) => a * b, 1)} values`;
-  $("n").value = model.n;
+  $("n").max = model.most_n;
+  $("deadline").max = model.longest_deadline_ms / 1000;
+  $("deadline").value = Math.min(60, $("deadline").max);
   if (model.radius !== undefined) {
     $("largest").hidden = true; // the operator's radius is certified unless another one is asked for
     document.querySelector("[value=known]").checked = true;
@@ -48,32 +50,32 @@ const start = quietly(async () => {
   await fillGallery(pictured);
 });
 
+/** Examples are pictures: a model of other inputs has none to show. */
 async function fillGallery(pictured) {
-  const found = (await service.examples()).slice(0, MOST_EXAMPLES);
-  const usable = found.filter((one) => pictured || Array.isArray(one.values));
-  if (!pictured) $("values-part").after($("gallery-part"));
-  $("gallery-part").hidden = usable.length === 0;
-  $("gallery").replaceChildren(...await Promise.all(usable.map(async (one) => {
-    const button = made("button", "");
-    Object.assign(button, { type: "button", className: "example" });
-    button.setAttribute("aria-pressed", "false");
-    let take = () => { $("values").value = one.values.join(", "); };
-    if (pictured) {
-      const pixels = await read(await service.example(one.number), model.shape);
-      const canvas = button.appendChild(document.createElement("canvas"));
-      show(canvas, pixels, model.shape, "");
-      canvas.setAttribute("aria-hidden", "true");
-      take = () => takePicture(pixels, one.name);
-    }
-    button.append(made("span", one.name));
-    button.addEventListener("click", () => {
-      take();
-      press(button);
-    });
-    const item = document.createElement("li");
-    item.append(button);
-    return item;
-  })));
+  const names = pictured ? (await service.examples()).slice(0, MOST_EXAMPLES) : [];
+  $("gallery-part").hidden = names.length === 0;
+  const made = await Promise.allSettled(names.map(async (name, number) => {
+    const pixels = await read(await service.example(number), model.shape);
+    return example(name, pixels);
+  }));
+  $("gallery").replaceChildren(...made.filter((one) => one.value).map((one) => one.value));
+  const failed = made.find((one) => one.reason);
+  if (failed) throw failed.reason;
+}
+
+function example(name, pixels) {
+  const item = document.createElement("li"), button = item.appendChild(document.createElement("button"));
+  Object.assign(button, { type: "button", className: "example" });
+  const canvas = button.appendChild(document.createElement("canvas"));
+  show(canvas, pixels, model.shape, name);
+  canvas.setAttribute("aria-hidden", "true"); // its name stands below it
+  button.append(made("span", name));
+  button.setAttribute("aria-pressed", "false");
+  button.addEventListener("click", () => {
+    takePicture(pixels, name);
+    press(button);
+  });
+  return item;
 }
 
 function press(button) {
@@ -98,14 +100,16 @@ function settle() {
   const certify = chosen("mode") === "certify";
   $("radius-part").disabled = !certify;
   $("radius").disabled = chosen("which") !== "known";
-  $("n-label").textContent = certify && chosen("which") === "largest" ? "Draws" : "Draws, at most";
+  const whole = certify && chosen("which") === "largest";
+  $("n-label").textContent = whole ? "Draws" : "Draws, at most";
+  $("n").placeholder = whole ? model.n : "as needed";
   if (!underWay) $("send").textContent = certify ? "Certify" : "Predict";
 }
 
 function question() {
-  const asked = { mode: chosen("mode"), deadline: Math.round(1000 * Number($("deadline").value)) };
+  const asked = { mode: chosen("mode"), deadline_ms: Math.round(1000 * Number($("deadline").value)) };
   if (asked.mode === "certify" && chosen("which") === "known") asked.radius = Number($("radius").value);
-  if (Number($("n").value) !== model.n) asked.n = Number($("n").value);
+  if ($("n").value) asked.n = Number($("n").value);
   return asked;
 }
 
@@ -124,7 +128,7 @@ function input() {
 
 const ask = quietly(async () => {
   const values = input(), asked = question();
-  const done = wait(asked.deadline / 1000);
+  const done = wait(asked.deadline_ms / 1000);
   let answer;
   try {
     answer = await service.infer(model, values, asked, underWay.signal);

@@ -1,5 +1,6 @@
 // The service's routes (Open Inference Protocol v2), and the key if it asks for one. The key is in memory only.
 
+const OUTPUTS = ["label", "radius", "abstained", "draws", "guarantee", "certificate", "reason", "votes"];
 let key = "";
 
 /** What the service said instead of an answer; `status` 0: nothing came back. */
@@ -36,29 +37,27 @@ const get = async (path) => (await call(path)).json();
 export async function model() {
   const { parameters } = await get("v2");
   const found = await get(`v2/models/${encodeURIComponent(parameters.model)}`);
-  const names = found.parameters.class_names;
-  return {
-    ...found.parameters, name: found.name, input: found.inputs[0].name, shape: found.inputs[0].shape.slice(1),
-    classNames: names ? JSON.parse(names) : [],
-  };
+  const [{ name: input, shape }] = found.inputs;
+  return { ...found.parameters, name: found.name, input, shape: shape.slice(1), classNames: found.class_names ?? [] };
 }
 
-export const examples = async () => (await get("v2/examples")).examples;
+/** Names of examples; an example's number is its place. */
+export const examples = () => get("v2/examples");
 export const example = async (number) => (await call(`v2/examples/${number}`, { headers: { Accept: "image/png" } })).blob();
 export const certificatePath = (id) => `v2/certificates/${encodeURIComponent(id)}`;
 
 /** One answer. Pictures go as they are, 8 bits a value, by the binary extension; other values as JSON. */
 export async function infer({ name, input, shape }, values, parameters, signal) {
   const tensor = { name: input, shape: [1, ...shape] };
-  const path = `v2/models/${encodeURIComponent(name)}/infer`;
+  const path = `v2/models/${encodeURIComponent(name)}/infer`, outputs = OUTPUTS.map((output) => ({ name: output }));
   const asked = { method: "POST", signal, headers: { "Content-Type": "application/json" } };
   if (values instanceof Uint8Array) {
     Object.assign(tensor, { datatype: "UINT8", parameters: { binary_data_size: values.length } });
-    const head = new TextEncoder().encode(JSON.stringify({ inputs: [tensor], parameters }));
+    const head = new TextEncoder().encode(JSON.stringify({ inputs: [tensor], outputs, parameters }));
     asked.headers = { "Content-Type": "application/octet-stream", "Inference-Header-Content-Length": String(head.length) };
     asked.body = Uint8Array.from([...head, ...values]);
   } else {
-    asked.body = JSON.stringify({ inputs: [{ ...tensor, datatype: "FP32", data: values }], parameters });
+    asked.body = JSON.stringify({ inputs: [{ ...tensor, datatype: "FP32", data: values }], outputs, parameters });
   }
   const found = await (await call(path, asked)).json();
   const [one, all] = [{}, {}];
@@ -66,5 +65,5 @@ export async function infer({ name, input, shape }, values, parameters, signal) 
     all[output.name] = output.data;
     one[output.name] = output.data[0];
   }
-  return { ...one, votes: all.votes ?? [], parameters: found.parameters ?? {} };
+  return { ...one, votes: all.votes, parameters: found.parameters ?? {} };
 }
