@@ -16,7 +16,7 @@ check: lint
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study"
 
-# The report in headless Chromium; says so where there is none to be had.
+# The report and the page of the service in headless Chromium; says so where there is none to be had.
 test-browser: .venv/installed
 	tests/browser/run
 

@@ -37,7 +37,7 @@ from smoothcert.progress import in_one_line
 COMMANDS = (
     "demo", "data", "zoo", "train", "ensemble", "ensemble:denoise", "plan", "certify", "certify:predict", "memory",
     "verify", "sign", "audit", "report", "compare", "compare:history", "verify:certificate", "export",
-    "export:export-onnx", "quantise", "aces", "route", "keys",
+    "export:export-onnx", "quantise", "aces", "route", "serve", "keys",
 )  # fmt: skip
 
 DEFECT = 70  # EX_SOFTWARE of sysexits.h: never to be taken for "verify found something"

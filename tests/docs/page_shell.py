@@ -28,7 +28,7 @@ PLACEHOLDERS = ("…", "...")
 EXIT = re.compile(r"# exits (\d+)")  # a command that is meant to be refused says so
 ANYWHERE = ("--quiet", "-q", "--trust-code")  # options of no command
 READING = ("ls", "cat", "head")
-ELSEWHERE = ("cd", "export", "git", "ray", "source", "python3")  # other people's programs, never called
+ELSEWHERE = ("cd", "curl", "export", "git", "ray", "source", "python3")  # other people's programs, never called
 
 
 def words(line: str) -> list[str]:
