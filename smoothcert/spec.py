@@ -63,16 +63,16 @@ class ServedSeed:
     """
 
     commitment: str  # hash of the secret
-    request: str  # names the answer; no two answers of a service have the same
+    request: str  # its name, which the client may have chosen, and the place of the input in it
     secret: str = ""  # in hexadecimal; told when the service no longer uses it
 
-    def opens(self, seed: int, input_digest: str) -> bool:
+    def opens(self, seed: int, question: str) -> bool:
         """Whether the secret that is told is the one committed to, and gives this seed."""
         try:
             secret = bytes.fromhex(self.secret)
         except ValueError:
             return False
-        return hash_of_secret(secret) == self.commitment and seed == served_seed(secret, self.request, input_digest)
+        return hash_of_secret(secret) == self.commitment and seed == served_seed(secret, self.request, question)
 
 
 def hash_of_secret(secret: bytes) -> str:
@@ -80,9 +80,13 @@ def hash_of_secret(secret: bytes) -> str:
     return hashlib.sha256(b"smoothcert service\n" + secret).hexdigest()
 
 
-def served_seed(secret: bytes, request: str, input_digest: str) -> int:
-    """The seed of one answer: HMAC-SHA256 over what was asked, 64 bits of it."""
-    return int.from_bytes(hmac.digest(secret, f"{request}\n{input_digest}".encode(), "sha256")[:8], "little")
+def served_seed(secret: bytes, request: str, question: str) -> int:
+    """The seed of one answer: HMAC-SHA256 over the request's name and all that was asked, 64 bits of it.
+
+    The input is part of the question, and so are n, α and the radius: whoever asks for another number of draws under
+    the same name gets other noise, and has learned nothing about it from a cheaper try.
+    """
+    return int.from_bytes(hmac.digest(secret, f"{request}\n{question}".encode(), "sha256")[:8], "little")
 
 
 @dataclass(frozen=True)
@@ -162,8 +166,8 @@ class Spec:
         if self.served is None:
             raise RunError("a secret must belong to the answer of a service; got one for another certificate")
         served = dataclasses.replace(self.served, secret=secret.strip().lower())
-        found = served_seed(_from_hex(served.secret), served.request, self.data_digest)
-        if not served.opens(found, self.data_digest):
+        found = served_seed(_from_hex(served.secret), served.request, self.question)
+        if not served.opens(found, self.question):
             raise RunError("the secret must be the one that was committed to; its hash is another")
         return dataclasses.replace(self, seed=found, served=served)
 

@@ -1,4 +1,4 @@
-"""`smoothcert serve`: certified predictions over HTTP; `smoothcert serve reveal`: tell a secret that is used no more."""
+"""`smoothcert serve`: certified predictions over HTTP; `smoothcert serve reveal`: tell a retired secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from smoothcert.errors import OptionError, require_count
 from smoothcert.progress import remark
 
 if TYPE_CHECKING:
-    from smoothcert.contracts import Noise, Tensor
+    from smoothcert.contracts import Tensor
     from smoothcert.memory import Memory
     from smoothcert.server.offer import Offer
     from smoothcert.server.values import ServiceLimits
@@ -211,9 +211,10 @@ def _started(
     from smoothcert.server.evidence import open_evidence
     from smoothcert.server.service import Service
 
-    with secret.held(state) as held, contextlib.closing(
-        open_evidence(evidence or str(state / "evidence.sqlite"))
-    ) as store:
+    with (
+        secret.held(state) as held,
+        contextlib.closing(open_evidence(evidence or str(state / "evidence.sqlite"))) as store,
+    ):
         service = Service(offer, held, store, limits, _memory(offer, memory), _shown(memory), examples)
         service.start()
         yield service

@@ -207,7 +207,7 @@ def _inputs(run: Run, inputs: Inputs) -> list[str]:
 
 def committed_seed(spec: Spec) -> list[str]:
     """A seed that was committed to must be that one."""
-    if spec.served is not None and spec.revealed and not spec.served.opens(spec.seed, spec.data_digest):
+    if spec.served is not None and spec.revealed and not spec.served.opens(spec.seed, spec.question):
         return ["the seed is not the one that the secret of the service gives, or the secret not the one committed to"]
     if spec.commitment is None or not spec.revealed or spec.commitment.opens(spec.seed, spec.question):
         return []

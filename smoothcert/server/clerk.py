@@ -24,7 +24,6 @@ from smoothcert.server.evidence import EvidenceStore, KeptCertificate
 from smoothcert.server.offer import Offer
 from smoothcert.server.tickets import DrawnTicket, ForTheClerk, LateTicket, Ticket, late_answer
 from smoothcert.server.values import CertifiedAnswer, RequestError
-from smoothcert.spec import HIDDEN
 
 VOTING = ("test", "predict", EVERY)  # purposes of draws whose votes decided
 TOGETHER = 64  # answers that are written down in one transaction
@@ -126,25 +125,22 @@ class Clerk:
         draws = row.draws or 0
         if row.predicted == ABSTAIN:
             return ReadyAnswer(ticket, CertifiedAnswer(ABSTAIN, 0.0, True, draws, "none", "", UNSURE, votes))
-        made = Document(self._run(ticket, row, reference), proven, ticket.digest, ticket.x)
+        made = Document(self._run(ticket, row, reference), proven, ticket.spec.data_digest, ticket.x)
         kept = KeptCertificate(secrets.token_urlsafe(24), ticket.key, with_words(made), region)
         said = CertifiedAnswer(row.predicted, row.radius, False, draws, made.guarantee, kept.id, "", votes)
         return ReadyAnswer(ticket, said, kept)
 
     def _run(self, ticket: Ticket, row: Row, memory: MemoryRef | None) -> Run:
         """The answer as a run of one input."""
-        spec = replace(
-            self.offer.template, data_digest=ticket.digest, noise=ticket.source.noise, procedure=ticket.procedure,
-            seed=HIDDEN, served=ticket.served,
-        )  # fmt: skip
+        spec, answered = ticket.spec, memory is not None
         return Run(
-            name=ticket.served.request, kind="certify", rows=(row,), claim=claim_of(spec, memory, memory is not None),
-            inputs=1, spec=spec, means=self.offer.means, memory=memory,
+            name=spec.data.name, kind="certify", rows=(row,), claim=claim_of(spec, memory, answered), inputs=1,
+            spec=spec, means=self.offer.means, memory=memory,
         )  # fmt: skip
 
 
 def _certifies(ticket: Ticket) -> bool:
-    return ticket.procedure.kind == "certify"
+    return ticket.spec.kind == "certify"
 
 
 def _predicted(drawn: DrawnTicket) -> ReadyAnswer:

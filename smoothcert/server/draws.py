@@ -130,7 +130,7 @@ class Drawer(Iterator[Job]):
         for ticket, noise in zip(some, self._noises(some), strict=True):
             own = replace(ticket.source, noise=noise)
             level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
-            steps = with_clean(own, ticket.procedure(own, ticket.x.numel()), level)
+            steps = with_clean(own, ticket.spec.procedure(own, ticket.x.numel()), level)
             self._begun[ticket.number] = ticket
             heapq.heappush(self._deadlines, (ticket.deadline, ticket.number))
             self._jobs.append(Job(ticket.number, ticket.x, steps, ticket.seed))

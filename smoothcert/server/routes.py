@@ -45,7 +45,8 @@ class ServiceRoutes:
         self._core, self._gate, self._metrics, self._open_metrics = core, gate, metrics, open_metrics
 
     async def server(self) -> Response:
-        return as_json({"name": "smoothcert", "version": __version__, "extensions": EXTENSIONS})
+        told = {"model": self._core.model.name}  # there is one, and nothing else lists it
+        return as_json({"name": "smoothcert", "version": __version__, "extensions": EXTENSIONS, "parameters": told})
 
     async def live(self) -> Response:
         return as_json({"live": True})

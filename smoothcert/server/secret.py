@@ -1,9 +1,9 @@
 """The secret that keys all noise of a service: made in its folder, committed to at the start, told when it is retired.
 
 Whoever knows the seed of a stream can search for an input whose noise is lucky; at α = 0.001 some thousand tries are
-enough. So the seed of every answer is an HMAC, by a secret of 256 bits, of the request's id and the input. The hash of
-the secret is published when the service starts and stands in every certificate. One service at a time uses a secret:
-its file is locked meanwhile, and a secret that is locked is not told.
+enough. So the seed of every answer is an HMAC, by a secret of 256 bits, of the request's id and all that was asked. The
+hash of the secret is published when the service starts and stands in every certificate. One service at a time uses a
+secret: its file is locked meanwhile, and a secret that is locked is not told.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import fcntl
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from smoothcert import foreign
 from smoothcert.errors import OutputError, RunError
 from smoothcert.files import write_whole, writing
-from smoothcert.spec import ServedSeed, hash_of_secret, now, served_seed
+from smoothcert.spec import HIDDEN, ServedSeed, Spec, hash_of_secret, now, served_seed
 
 FILE, LOCK, TOLD = "secret", "lock", "told"
 BYTES = 32
@@ -38,9 +38,10 @@ class ServiceSecret:
     def commitment(self) -> str:
         return hash_of_secret(self.value)
 
-    def seed(self, request: str, input_digest: str) -> tuple[int, ServedSeed]:
-        """The seed of one answer, and what may be told of it."""
-        return served_seed(self.value, request, input_digest), ServedSeed(self.commitment, request)
+    def seed(self, spec: Spec, request: str) -> tuple[int, Spec]:
+        """The seed of one answer, and its question with what may be told of it."""
+        hidden = replace(spec, seed=HIDDEN, served=ServedSeed(self.commitment, request))
+        return served_seed(self.value, request, hidden.question), hidden
 
 
 @contextlib.contextmanager

@@ -133,16 +133,22 @@ class Service(ServiceCore):
         wait = self.limits.deadline if request.deadline is None else request.deadline
         pending, deadline = PendingRequest(len(request.inputs)), time.monotonic() + wait
         for position, (x, source) in enumerate(zip(request.inputs, sources, strict=True)):
-            digest = hashlib.sha256(np.ascontiguousarray(x.numpy(), dtype="<f4").tobytes()).hexdigest()
-            seed, served = self.secret.seed(f"{request.id}/{position}", digest)
+            spec = self._question(x, source, procedure)
+            seed, hidden = self.secret.seed(spec, f"{request.id}/{position}")
             self._numbers += 1
-            asked = (source, procedure, seed, served, request.key, deadline, position, pending)
-            self._clerk.inbox.put(Ticket(self._numbers, x.contiguous(), digest, *asked))
+            ticket = Ticket(
+                self._numbers, x.contiguous(), source, hidden, seed, request.key, deadline, position, pending
+            )  # fmt: skip
+            self._clerk.inbox.put(ticket)
         done, _ = await asyncio.wait([pending.done], timeout=wait + GRACE)
         if not done:  # whatever holds it up, the caller does not wait for it
             for position in range(len(request.inputs)):
                 pending.put(position, late_answer())
         return await pending.done
+
+    def _question(self, x: Tensor, source: Source, procedure: Procedure) -> Spec:
+        digest = hashlib.sha256(np.ascontiguousarray(x.numpy(), dtype="<f4").tobytes()).hexdigest()
+        return replace(self.offer.template, data_digest=digest, noise=source.noise, procedure=procedure)
 
     @property
     def _patience(self) -> int:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from smoothcert.contracts import ABSTAIN, Outcome, Procedure, Source, Tensor
+from smoothcert.contracts import ABSTAIN, Outcome, Source, Tensor
 from smoothcert.server.values import CertifiedAnswer, RequestError
-from smoothcert.spec import ServedSeed
+from smoothcert.spec import Spec
 
 LATE = "its deadline came before its draws could tell"
 
@@ -49,11 +49,9 @@ class Ticket:
 
     number: int
     x: Tensor
-    digest: str
     source: Source
-    procedure: Procedure
+    spec: Spec  # what is asked, with its seed hidden
     seed: int
-    served: ServedSeed
     key: str
     deadline: float  # by the monotonic clock
     position: int  # in its request
