@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -116,7 +115,7 @@ def start(
     default = DefaultQuestion(radius, alpha, n, n0)
     offer = make_offer(
         model, chosen, size, default, name=name, class_names=names, preparation=preparation, how=arithmetic,
-        engine=engine, threads=threads, batch=batch, command=shlex.join(["smoothcert", *sys.argv[1:]]), say=remark,
+        engine=engine, threads=threads, batch=batch, say=remark,
     )  # fmt: skip
     _refuse_wrong_default(offer, limits)
     with contextlib.ExitStack() as stack:
@@ -215,14 +214,14 @@ def _started(
         secret.held(state) as held,
         contextlib.closing(open_evidence(evidence or str(state / "evidence.sqlite"))) as store,
     ):
-        service = Service(offer, held, store, limits, _memory(offer, memory), _shown(memory), examples)
+        service = Service(offer, held, store, limits, _memory(offer, memory), examples)
         service.start()
         yield service
 
 
 def _memory(offer: Offer, place: str | None) -> Callable[[], Memory] | None:
     """What opens the memory, made if there is none."""
-    from smoothcert.memory import Memory
+    from smoothcert.memory import Memory, named
 
     if place is None:
         return None
@@ -231,19 +230,12 @@ def _memory(offer: Offer, place: str | None) -> Callable[[], Memory] | None:
 
     def opened() -> Memory:
         if Memory.make(place, spec.model_digest, spec.norm, spec.shape):
-            remark(f"{_shown(place)} is a new memory")
+            remark(f"{named(place)} is a new memory")
         memory = Memory.open(place)
         memory.require(spec.model_digest, spec.norm, spec.shape)
         return memory
 
     return opened
-
-
-def _shown(place: str | None) -> str:
-    """A memory's place without a password."""
-    from smoothcert.memory import named
-
-    return "" if place is None else named(place)
 
 
 def _begun(host: str, tls: bool, model: Any) -> Callable[[int], None]:

@@ -27,6 +27,7 @@ from smoothcert.server.values import CertifiedAnswer, RequestError
 
 VOTING = ("test", "predict", EVERY)  # purposes of draws whose votes decided
 TOGETHER = 64  # answers that are written down in one transaction
+PLACE = "memory of the service"  # clients are told its identity, not where it lies
 ORDER = "arrival"  # in which a service offers certificates to its memory
 UNSURE = "its draws do not tell the leading class from the others"
 
@@ -50,7 +51,6 @@ class Clerk:
     evidence: EvidenceStore
     arrivals: queue.SimpleQueue[Ticket | None]
     open_memory: Callable[[], Memory] | None = None  # in the thread that will use it
-    memory_place: str = ""
     inbox: queue.SimpleQueue[ForTheClerk] = field(default_factory=queue.SimpleQueue)
     regions: int = 0
     identity: str = ""  # of the memory
@@ -120,7 +120,7 @@ class Clerk:
         _, proven, _ = drawn.outcome.result
         reference, region, votes = None, None, _votes(row)
         if self._memory is not None:
-            reference = MemoryRef(self._memory.identity, self.memory_place, ORDER, None)
+            reference = MemoryRef(self._memory.identity, PLACE, ORDER, None)
             row, region = _settled(row, ticket.x, self._memory)
         draws = row.draws or 0
         if row.predicted == ABSTAIN:

@@ -13,16 +13,19 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from smoothcert import foreign
 from smoothcert.errors import OptionError, OutputError, reason
+from smoothcert.memory.address import Address, is_url
+from smoothcert.memory.regions import StoreLostError
 from smoothcert.spec import now
 
 T = TypeVar("T")
 PATIENCE = 30.0  # seconds in which a database that went away must be back
-POSTGRES = ("postgresql://", "postgres://")
+SCHEMA = "smoothcert_evidence"  # of a PostgreSQL database
 LARGEST = 2**28  # bytes of one document
 LOCK = 7309  # PostgreSQL's number of the lock under which tables are made
 TABLES = (
@@ -152,21 +155,22 @@ class EvidenceStore:
 
 
 class PostgresEvidence(EvidenceStore):
-    """The same in a PostgreSQL database, for replicas that share it."""
+    """The same in a schema of a PostgreSQL database, for replicas that share it."""
 
     mark = "%s"
     kind_of_bytes = "BYTEA"
 
     def __init__(self, url: str) -> None:
+        self._address = replace(Address.parse(url), name=SCHEMA)
+        self._address.connect().close()  # refuses what is no such URL, or out of reach
         import psycopg
 
-        self.url, self.gone, self.errors = url, (psycopg.OperationalError, psycopg.InterfaceError), (psycopg.Error,)
-        super().__init__("in PostgreSQL")  # a URL may hold a password
+        self.gone = (psycopg.OperationalError, psycopg.InterfaceError, StoreLostError)
+        self.errors = (psycopg.Error,)
+        super().__init__(self._address.shown)
 
     def _connect(self) -> Any:
-        import psycopg
-
-        return psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+        return self._address.connect()
 
     @contextlib.contextmanager
     def _transaction(self, connection: Any) -> Iterator[Any]:
@@ -175,17 +179,13 @@ class PostgresEvidence(EvidenceStore):
 
     def _make(self, base: Any) -> None:
         base.execute(f"SELECT pg_advisory_xact_lock({LOCK})")  # two replicas that start at once: one after the other
+        base.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         super()._make(base)
 
 
 def open_evidence(place: str) -> EvidenceStore:
     """The store at a file or at postgresql://…; made where there is none."""
-    if not place.startswith(POSTGRES):
-        return EvidenceStore(place)
-    try:
-        return PostgresEvidence(place)
-    except ImportError as error:
-        raise OptionError("psycopg must be installed for PostgreSQL; pip install 'smoothcert[server]'") from error
+    return PostgresEvidence(place) if is_url(place) else EvidenceStore(place)
 
 
 def packed(document: dict[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -144,7 +145,6 @@ def make_offer(
     engine: str = "auto",
     threads: int | None = None,
     batch: int | None = None,
-    command: str = "",
     say: Callable[[str], None] = lambda line: None,
 ) -> Offer:
     """Load a model, find it fit, and make it fast; noise is None for compositions, which have their own."""
@@ -156,7 +156,9 @@ def make_offer(
     elif noise is None:
         raise OptionError("--sigma must be given: the level of the noise; got none")
     shape = shape or _shape(model, loaded)
-    hashed, place = digest(model), str(path.resolve()) if foreign.is_there(path) else model
+    hashed, name = digest(model), name or path.stem or "model"
+    # What clients are told of the model is its name and its digest, not where it lies.
+    place = name if "/" in model or foreign.is_there(Path(model)) else model
     made = ready(loaded, torch.full(shape, 0.5), engine, threads)
     say(made.note)
     arithmetic.check(how, noise, "--arithmetic")
@@ -169,13 +171,14 @@ def make_offer(
     )  # fmt: skip
     say(spec.uncovered)
     rows = batch or (0 if made.engine.startswith("torch:") else batch_rows(shape))
-    means = Means(rows, made.engine, command, threads, made.workers, versions(), (made.note,) if made.note else ())
+    notes = (made.note,) if made.note else ()
+    means = Means(rows, made.engine, f"smoothcert serve {name}", threads, made.workers, versions(), notes)
     if how != "exact":
         _refuse_low_bits(plain, shape)
     prepare = prepared_by(spec, torch.full(shape, 0.5), made.classifier, loaded=loaded)
     options = composite.read(path).options if kind == "aces" else {}
     return Offer(
-        name or path.stem or "model", loaded, made, kind if isinstance(loaded, Bundle) else None,
+        name, loaded, made, kind if isinstance(loaded, Bundle) else None,
         {"theta": 0.3, **options}, spec, means, exact, plain, how, default, prepare,
     )  # fmt: skip
 

@@ -58,7 +58,6 @@ class Service(ServiceCore):
     evidence: EvidenceStore
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     open_memory: Callable[[], Memory] | None = None
-    memory_place: str = ""
     examples: Sequence[tuple[str, Tensor]] = ()
     model: ServedModel = field(init=False)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -72,7 +71,7 @@ class Service(ServiceCore):
     def __post_init__(self) -> None:
         spec, default = self.offer.template, self.offer.default
         arrivals: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
-        self._clerk = Clerk(self.offer, self.evidence, arrivals, self.open_memory, self.memory_place)
+        self._clerk = Clerk(self.offer, self.evidence, arrivals, self.open_memory)
         self._drawer = Drawer(self.offer, arrivals, self._clerk.inbox)
         self.model = ServedModel(
             name=self.offer.name, version=spec.model_digest, shape=spec.shape, classes=self.offer.classes,
