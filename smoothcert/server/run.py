@@ -12,6 +12,7 @@ import json
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -121,8 +122,9 @@ class GracefulServer(uvicorn.Server):
         """Not ready from now on, which proxies are given time to see; then the end."""
         self._app.state.stopping = True
         logs.log.info("stopping")
-        if self._notice and not self.force_exit:
-            await asyncio.sleep(self._notice)
+        end = time.monotonic() + self._notice
+        while time.monotonic() < end and not self.force_exit:
+            await asyncio.sleep(0.1)
         await super().shutdown(sockets)
         logs.log.info("stopped")
 

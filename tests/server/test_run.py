@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fake_core import FakeCore
-from live import running
+from live import running, serving
 from test_app import INFER, asked
 from test_malformed import sent
 
@@ -29,10 +30,9 @@ PATIENCE = 60.0
 
 
 @contextlib.contextmanager
-def process(seconds: float, notice: float) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process() -> Iterator[tuple[subprocess.Popen[str], str]]:
     pipe = subprocess.PIPE
-    words = [sys.executable, str(SCRIPT), str(seconds), str(notice)]
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as made:
+    with subprocess.Popen([sys.executable, str(SCRIPT)], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as made:
         try:
             assert made.stdout is not None
             yield made, f"http://127.0.0.1:{int(made.stdout.readline())}"
@@ -49,26 +49,21 @@ def until(condition) -> None:
 
 def test_a_signal_ends_it_when_what_was_accepted_is_answered() -> None:
     answers: list[httpx.Response] = []
-    with process(1.5, 0.7) as (service, address):
+    with process() as (service, address):
         under_way = threading.Thread(
             target=lambda: answers.append(httpx.post(address + INFER, json=asked(), timeout=PATIENCE))
         )
         under_way.start()
         until(lambda: "smoothcert_waiting 1.0" in httpx.get(f"{address}/metrics").text)
-        assert httpx.get(f"{address}/v2/health/ready").status_code == 200
         service.send_signal(signal.SIGTERM)
-        until(
-            lambda: httpx.get(f"{address}/v2/health/ready").status_code == 503
-        )  # and proxies are given time to see it
-        assert httpx.get(f"{address}/v2/health/live").status_code == 200
         until(lambda: refuses(address))
-        assert not answers  # nothing new is taken, and what was accepted is still under way
+        assert not answers and service.poll() is None  # nothing new is taken; what was accepted is under way
+        out, err = service.communicate("go on\n", timeout=PATIENCE)
         under_way.join()
-        assert answers[0].status_code == 200 and answers[0].json()["outputs"][0]["data"] == [5]
-        out, err = service.communicate(timeout=PATIENCE)
+    assert answers[0].status_code == 200 and answers[0].json()["outputs"][0]["data"] == [5]
     assert service.returncode == 0 and out == "closed\n"
     events = [json.loads(line)["event"] for line in err.splitlines()]
-    assert events[-1] == "stopped" and events.index("stopping") < events.index("request", events.index("stopping"))
+    assert events[-3:] == ["stopping", "request", "stopped"]
 
 
 def refuses(address: str) -> bool:
@@ -80,10 +75,21 @@ def refuses(address: str) -> bool:
 
 
 def test_an_idle_service_ends_at_once_also_with_connections_open() -> None:
-    with process(0.0, 0.0) as (service, address), httpx.Client() as client:
+    with process() as (service, address), httpx.Client() as client:
         assert client.get(f"{address}/v2/health/live").status_code == 200
         service.send_signal(signal.SIGINT)
         assert service.wait(PATIENCE) == 0
+
+
+def test_proxies_are_given_notice() -> None:
+    with serving(application(FakeCore(), None), notice=PATIENCE) as (port, service):
+        address = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{address}/v2/health/ready").status_code == 200
+        service.should_exit = True
+        until(lambda: httpx.get(f"{address}/v2/health/ready").status_code == 503)
+        assert httpx.get(f"{address}/v2/models/tiny/ready").json() == {"name": "tiny", "ready": False}
+        assert httpx.post(address + INFER, json=asked()).status_code == 200
+        service.force_exit = True
 
 
 @pytest.mark.parametrize(
@@ -147,25 +153,9 @@ def test_an_address_that_is_taken_is_said_in_one_line(port: int) -> None:
 
 def test_tls(tmp_path: Path) -> None:
     certificate, key = signed_for_localhost(tmp_path)
-    listens: list[int] = []
-    begun = threading.Event()
-    made = run.server(
-        application(FakeCore(), None), certificate=certificate, private_key=key,
-        begun=lambda port: (listens.append(port), begun.set()),
-    )  # fmt: skip
-    with contextlib.closing(run.listener("127.0.0.1", 0)) as place:
-        thread = threading.Thread(target=made.run, args=([place],))
-        thread.start()
-        try:
-            assert begun.wait(PATIENCE)
-            import ssl
-
-            context = ssl.create_default_context(cafile=certificate)
-            found = httpx.get(f"https://localhost:{listens[0]}/v2", verify=context)
-            assert found.json()["name"] == "smoothcert"
-        finally:
-            made.should_exit = True
-            thread.join()
+    context = ssl.create_default_context(cafile=certificate)
+    with running(application(FakeCore(), None), certificate=certificate, private_key=key) as port:
+        assert httpx.get(f"https://localhost:{port}/v2", verify=context).json()["name"] == "smoothcert"
 
 
 def signed_for_localhost(folder: Path) -> tuple[Path, Path]:
