@@ -45,7 +45,8 @@ class ServiceRoutes:
         self._core, self._gate, self._metrics, self._open_metrics = core, gate, metrics, open_metrics
 
     async def server(self) -> Response:
-        return as_json({"name": "smoothcert", "version": __version__, "extensions": EXTENSIONS})
+        served = {"model": self._core.model.name}
+        return as_json({"name": "smoothcert", "version": __version__, "extensions": EXTENSIONS, "parameters": served})
 
     async def live(self) -> Response:
         return as_json({"live": True})

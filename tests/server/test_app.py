@@ -43,7 +43,8 @@ def bearer(key: str) -> dict[str, str]:
 
 def test_the_addresses_of_the_protocol() -> None:
     with client(core := FakeCore()) as service:
-        assert service.get("/v2").json()["extensions"] == ["binary_tensor_data", "parameters"]
+        about = service.get("/v2").json()
+        assert about["extensions"] == ["binary_tensor_data", "parameters"] and about["parameters"] == {"model": "tiny"}
         assert service.get("/v2/health/live").json() == {"live": True}
         assert service.get("/v2/health/ready").json() == {"ready": True}
         found = service.get("/v2/models/tiny").json()
