@@ -85,7 +85,10 @@ class RequestEnvelope:
         self._metrics.requested(route, status, notes.mode, seconds)
         asked: dict[str, Any] = {}
         if notes.inputs:
-            asked = {"mode": notes.mode, "inputs": notes.inputs, "draws": notes.draws, "abstained": notes.abstained}
+            asked = {
+                "id": notes.asked, "mode": notes.mode, "inputs": notes.inputs, "draws": notes.draws,
+                "abstained": notes.abstained,
+            }  # fmt: skip
         fields = {
             "request": notes.id, "key": notes.key, "method": scope["method"], "route": route, "status": status,
             "seconds": round(seconds, 6), **asked,

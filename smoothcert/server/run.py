@@ -22,7 +22,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from smoothcert.errors import OptionError
+from smoothcert.errors import OptionError, reason
 from smoothcert.server import logs
 from smoothcert.server.gate import HEAD_BYTES
 
@@ -148,12 +148,22 @@ def server(
     begun: Callable[[int], None] = lambda port: None,
 ) -> GracefulServer:  # fmt: skip
     """A server of uvicorn's with this service's bounds."""
+    if private_key is not None and certificate is None:
+        raise OptionError(f"--ssl-keyfile must stand beside --ssl-certfile; got '{private_key}' alone")
     config = uvicorn.Config(
         app, http=BoundedProtocol, ws="none", loop="asyncio", lifespan="on", log_config=None, access_log=False,
         server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
         h11_max_incomplete_event_size=HEAD_BYTES, timeout_graceful_shutdown=int(app.state.limits.longest) + GRACE,
         ssl_certfile=certificate, ssl_keyfile=private_key,
+        ssl_keyfile_password="none",  # or else a key under a password would have OpenSSL ask the terminal
     )  # fmt: skip
+    try:
+        config.load()
+    except OSError as cause:  # OpenSSL's are among them
+        files = " and ".join(f"'{file}'" for file in (certificate, private_key) if file is not None)
+        raise OptionError(
+            f"--ssl-certfile and --ssl-keyfile must be PEM files of one key; got {files}: {reason(cause)}"
+        ) from cause
     return GracefulServer(config, app, notice, begun)
 
 

@@ -159,10 +159,12 @@ def test_a_request_is_one_line_without_key_or_input(file: Path, caplog: pytest.L
         found = client(FakeCore(), KeyRing(file)).post(INFER, json=request, headers=bearer(key))
     (line,) = lines(caplog)
     assert found.json()["id"] == "body-id" and found.headers["x-request-id"] == line["request"]
-    told = {name: line[name] for name in ("key", "route", "status", "mode", "inputs", "draws", "abstained", "level")}
+    told = {
+        name: line[name] for name in ("id", "key", "route", "status", "mode", "inputs", "draws", "abstained", "level")
+    }
     assert told == {
-        "key": "alice", "route": "/v2/models/{name}/infer", "status": 200, "mode": "certify", "inputs": 2,
-        "draws": 2000, "abstained": 0, "level": "info",
+        "id": "body-id", "key": "alice", "route": "/v2/models/{name}/infer", "status": 200, "mode": "certify",
+        "inputs": 2, "draws": 2000, "abstained": 0, "level": "info",
     }  # fmt: skip
     assert line["seconds"] > 0 and key not in str(line) and "0.1234" not in str(line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import signal
 import socket
@@ -16,6 +17,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from fake_core import FakeCore
 from live import running, serving
 from test_app import INFER, asked
@@ -158,14 +162,26 @@ def test_tls(tmp_path: Path) -> None:
         assert httpx.get(f"https://localhost:{port}/v2", verify=context).json()["name"] == "smoothcert"
 
 
+def test_tls_files_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
+    certificate, key = signed_for_localhost(tmp_path)
+    locked = tmp_path / "locked"
+    loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+    assert isinstance(loaded, ec.EllipticCurvePrivateKey)
+    locked.write_bytes(pem(loaded, serialization.BestAvailableEncryption(b"secret")))
+    app = application(FakeCore(), None)
+    for first, second in ((tmp_path / "no", None), (certificate, tmp_path / "no"), (key, key), (certificate, locked)):
+        with pytest.raises(OptionError, match="--ssl-certfile and --ssl-keyfile must be PEM files of one key; got"):
+            run.server(app, certificate=first, private_key=second)
+    with pytest.raises(OptionError, match="--ssl-keyfile must stand beside --ssl-certfile"):
+        run.server(app, private_key=key)
+
+
+def pem(key: ec.EllipticCurvePrivateKey, lock: serialization.KeySerializationEncryption) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
+
+
 def signed_for_localhost(folder: Path) -> tuple[Path, Path]:
     """A certificate of its own making."""
-    import datetime
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
@@ -179,7 +195,5 @@ def signed_for_localhost(folder: Path) -> tuple[Path, Path]:
     )  # fmt: skip
     certificate, private = folder / "tls.crt", folder / "tls.key"
     certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
+    private.write_bytes(pem(key, serialization.NoEncryption()))
     return certificate, private
