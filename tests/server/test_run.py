@@ -149,6 +149,13 @@ def test_one_connection_serves_many_requests(port: int) -> None:
     assert not any("connection" in each.headers for each in found)
 
 
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    with contextlib.closing(run.listener("127.0.0.1", 0)) as place, socket.create_connection(place.getsockname()):
+        accepted, _ = place.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_an_address_that_is_taken_is_said_in_one_line(port: int) -> None:
     for place in (("127.0.0.1", port), ("no.such.host.invalid", 0), ("127.0.0.1", 70000), ("256.1.1.1", 80)):
         with pytest.raises(OptionError, match="--host and --port must be a free address of this machine; got"):
