@@ -42,7 +42,7 @@ class WatchedBody:
 async def read(receive: Receive, headers: Mapping[str, str], most: int) -> bytes:
     """A whole body of at most so many bytes; RequestError(413) as soon as it is known to be longer."""
     declared = headers.get("content-length")
-    if declared is not None and declared.isdigit() and int(declared) > most:
+    if declared is not None and declared.isascii() and declared.isdigit() and int(declared) > most:
         raise RequestError(413, f"body of the request must have at most {most} bytes; got {shown(int(declared))}")
     parts, size = [], 0
     try:

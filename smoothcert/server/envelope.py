@@ -62,7 +62,7 @@ class RequestEnvelope:
         body = WatchedBody(
             receive, {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         )
-        answer = Answer(send, body, notes.id)
+        answer = OutgoingAnswer(send, body, notes.id)
         try:
             headers = check_headers(scope["headers"])
             if self._open_to is not None:
@@ -85,7 +85,10 @@ class RequestEnvelope:
         self._metrics.requested(route, status, notes.mode, seconds)
         asked: dict[str, Any] = {}
         if notes.inputs:
-            asked = {"mode": notes.mode, "inputs": notes.inputs, "draws": notes.draws, "abstained": notes.abstained}
+            asked = {
+                "id": notes.asked, "mode": notes.mode, "inputs": notes.inputs, "draws": notes.draws,
+                "abstained": notes.abstained,
+            }  # fmt: skip
         fields = {
             "request": notes.id, "key": notes.key, "method": scope["method"], "route": route, "status": status,
             "seconds": round(seconds, 6), **asked,
@@ -94,7 +97,7 @@ class RequestEnvelope:
         log.log(logging.DEBUG if quiet else logging.INFO, "request", extra={"fields": fields})
 
 
-class Answer:
+class OutgoingAnswer:
     """What goes out: with its id and headers of safety. A body that nobody will read ends the connection, in order."""
 
     def __init__(self, send: Send, body: WatchedBody, request_id: str) -> None:

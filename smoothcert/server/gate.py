@@ -27,6 +27,7 @@ class RequestNotes:
     """What is known of a request, for its line in the log and for the figures; filled in as it goes."""
 
     id: str
+    asked: str = ""  # the id in its body
     key: str = ""
     mode: str = ""
     inputs: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
@@ -33,7 +34,9 @@ class LineFormatter(logging.Formatter):
 
 def configure(level: int = logging.INFO) -> None:
     """Send this service's events to stderr, and of uvicorn's own only what is wrong."""
-    handler = logging.StreamHandler(sys.stderr)
+    # Under --quiet stderr is kept in memory and thrown away at the end, which a service may not see for months.
+    quiet = isinstance(sys.stderr, io.StringIO)
+    handler: logging.Handler = logging.NullHandler() if quiet else logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     for name, least in (("smoothcert.server", level), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)

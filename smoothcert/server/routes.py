@@ -45,8 +45,8 @@ class ServiceRoutes:
         self._core, self._gate, self._metrics, self._open_metrics = core, gate, metrics, open_metrics
 
     async def server(self) -> Response:
-        told = {"model": self._core.model.name}  # there is one, and nothing else lists it
-        return as_json({"name": "smoothcert", "version": __version__, "extensions": EXTENSIONS, "parameters": told})
+        served = {"model": self._core.model.name}
+        return as_json({"name": "smoothcert", "version": __version__, "extensions": EXTENSIONS, "parameters": served})
 
     async def live(self) -> Response:
         return as_json({"live": True})
@@ -90,7 +90,7 @@ class ServiceRoutes:
         body = await bodies.read(request.receive, headers, largest_body(core.model, core.limits))
         whose = key.name if key else ""
         parsed = parse(body, headers.get(HEADER_LENGTH), core.model, core.limits, notes.id, whose)
-        notes.mode, notes.inputs = parsed.request.mode, len(parsed.request.inputs)
+        notes.asked, notes.mode, notes.inputs = parsed.request.id, parsed.request.mode, len(parsed.request.inputs)
         answers = await self._answer(key, parsed.request)
         notes.draws, notes.abstained = (
             sum(each) for each in zip(*((a.draws, a.abstained) for a in answers), strict=True)

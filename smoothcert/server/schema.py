@@ -73,7 +73,7 @@ def components(model: ServedModel, limits: ServiceLimits) -> Json:
         "Refusal": table("error", error=text("What of whom must be what, and what it was instead.")),
         "ServerMetadata": table(
             "name version extensions", name=text("smoothcert"), version=text("Of smoothcert."),
-            extensions=listed({"type": "string"}),
+            extensions=listed({"type": "string"}), parameters=PARAMETERS,
         ),
         "Live": table("live", live={"type": "boolean"}),
         "Ready": table("ready", ready={"type": "boolean"}),

@@ -43,7 +43,8 @@ def bearer(key: str) -> dict[str, str]:
 
 def test_the_addresses_of_the_protocol() -> None:
     with client(core := FakeCore()) as service:
-        assert service.get("/v2").json()["extensions"] == ["binary_tensor_data", "parameters"]
+        about = service.get("/v2").json()
+        assert about["extensions"] == ["binary_tensor_data", "parameters"] and about["parameters"] == {"model": "tiny"}
         assert service.get("/v2/health/live").json() == {"live": True}
         assert service.get("/v2/health/ready").json() == {"ready": True}
         found = service.get("/v2/models/tiny").json()
@@ -158,10 +159,12 @@ def test_a_request_is_one_line_without_key_or_input(file: Path, caplog: pytest.L
         found = client(FakeCore(), KeyRing(file)).post(INFER, json=request, headers=bearer(key))
     (line,) = lines(caplog)
     assert found.json()["id"] == "body-id" and found.headers["x-request-id"] == line["request"]
-    told = {name: line[name] for name in ("key", "route", "status", "mode", "inputs", "draws", "abstained", "level")}
+    told = {
+        name: line[name] for name in ("id", "key", "route", "status", "mode", "inputs", "draws", "abstained", "level")
+    }
     assert told == {
-        "key": "alice", "route": "/v2/models/{name}/infer", "status": 200, "mode": "certify", "inputs": 2,
-        "draws": 2000, "abstained": 0, "level": "info",
+        "id": "body-id", "key": "alice", "route": "/v2/models/{name}/infer", "status": 200, "mode": "certify",
+        "inputs": 2, "draws": 2000, "abstained": 0, "level": "info",
     }  # fmt: skip
     assert line["seconds"] > 0 and key not in str(line) and "0.1234" not in str(line)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -15,8 +17,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from fake_core import FakeCore
-from live import running
+from live import running, serving
 from test_app import INFER, asked
 from test_malformed import sent
 
@@ -29,10 +34,9 @@ PATIENCE = 60.0
 
 
 @contextlib.contextmanager
-def process(seconds: float, notice: float) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process() -> Iterator[tuple[subprocess.Popen[str], str]]:
     pipe = subprocess.PIPE
-    words = [sys.executable, str(SCRIPT), str(seconds), str(notice)]
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as made:
+    with subprocess.Popen([sys.executable, str(SCRIPT)], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as made:
         try:
             assert made.stdout is not None
             yield made, f"http://127.0.0.1:{int(made.stdout.readline())}"
@@ -49,26 +53,21 @@ def until(condition) -> None:
 
 def test_a_signal_ends_it_when_what_was_accepted_is_answered() -> None:
     answers: list[httpx.Response] = []
-    with process(1.5, 0.7) as (service, address):
+    with process() as (service, address):
         under_way = threading.Thread(
             target=lambda: answers.append(httpx.post(address + INFER, json=asked(), timeout=PATIENCE))
         )
         under_way.start()
         until(lambda: "smoothcert_waiting 1.0" in httpx.get(f"{address}/metrics").text)
-        assert httpx.get(f"{address}/v2/health/ready").status_code == 200
         service.send_signal(signal.SIGTERM)
-        until(
-            lambda: httpx.get(f"{address}/v2/health/ready").status_code == 503
-        )  # and proxies are given time to see it
-        assert httpx.get(f"{address}/v2/health/live").status_code == 200
         until(lambda: refuses(address))
-        assert not answers  # nothing new is taken, and what was accepted is still under way
+        assert not answers and service.poll() is None  # nothing new is taken; what was accepted is under way
+        out, err = service.communicate("go on\n", timeout=PATIENCE)
         under_way.join()
-        assert answers[0].status_code == 200 and answers[0].json()["outputs"][0]["data"] == [5]
-        out, err = service.communicate(timeout=PATIENCE)
+    assert answers[0].status_code == 200 and answers[0].json()["outputs"][0]["data"] == [5]
     assert service.returncode == 0 and out == "closed\n"
     events = [json.loads(line)["event"] for line in err.splitlines()]
-    assert events[-1] == "stopped" and events.index("stopping") < events.index("request", events.index("stopping"))
+    assert events[-3:] == ["stopping", "request", "stopped"]
 
 
 def refuses(address: str) -> bool:
@@ -80,10 +79,21 @@ def refuses(address: str) -> bool:
 
 
 def test_an_idle_service_ends_at_once_also_with_connections_open() -> None:
-    with process(0.0, 0.0) as (service, address), httpx.Client() as client:
+    with process() as (service, address), httpx.Client() as client:
         assert client.get(f"{address}/v2/health/live").status_code == 200
         service.send_signal(signal.SIGINT)
         assert service.wait(PATIENCE) == 0
+
+
+def test_proxies_are_given_notice() -> None:
+    with serving(application(FakeCore(), None), notice=PATIENCE) as (port, service):
+        address = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{address}/v2/health/ready").status_code == 200
+        service.should_exit = True
+        until(lambda: httpx.get(f"{address}/v2/health/ready").status_code == 503)
+        assert httpx.get(f"{address}/v2/models/tiny/ready").json() == {"name": "tiny", "ready": False}
+        assert httpx.post(address + INFER, json=asked()).status_code == 200
+        service.force_exit = True
 
 
 @pytest.mark.parametrize(
@@ -139,6 +149,13 @@ def test_one_connection_serves_many_requests(port: int) -> None:
     assert not any("connection" in each.headers for each in found)
 
 
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    with contextlib.closing(run.listener("127.0.0.1", 0)) as place, socket.create_connection(place.getsockname()):
+        accepted, _ = place.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_an_address_that_is_taken_is_said_in_one_line(port: int) -> None:
     for place in (("127.0.0.1", port), ("no.such.host.invalid", 0), ("127.0.0.1", 70000), ("256.1.1.1", 80)):
         with pytest.raises(OptionError, match="--host and --port must be a free address of this machine; got"):
@@ -147,35 +164,31 @@ def test_an_address_that_is_taken_is_said_in_one_line(port: int) -> None:
 
 def test_tls(tmp_path: Path) -> None:
     certificate, key = signed_for_localhost(tmp_path)
-    listens: list[int] = []
-    begun = threading.Event()
-    made = run.server(
-        application(FakeCore(), None), certificate=certificate, private_key=key,
-        begun=lambda port: (listens.append(port), begun.set()),
-    )  # fmt: skip
-    with contextlib.closing(run.listener("127.0.0.1", 0)) as place:
-        thread = threading.Thread(target=made.run, args=([place],))
-        thread.start()
-        try:
-            assert begun.wait(PATIENCE)
-            import ssl
+    context = ssl.create_default_context(cafile=certificate)
+    with running(application(FakeCore(), None), certificate=certificate, private_key=key) as port:
+        assert httpx.get(f"https://localhost:{port}/v2", verify=context).json()["name"] == "smoothcert"
 
-            context = ssl.create_default_context(cafile=certificate)
-            found = httpx.get(f"https://localhost:{listens[0]}/v2", verify=context)
-            assert found.json()["name"] == "smoothcert"
-        finally:
-            made.should_exit = True
-            thread.join()
+
+def test_tls_files_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
+    certificate, key = signed_for_localhost(tmp_path)
+    locked = tmp_path / "locked"
+    loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+    assert isinstance(loaded, ec.EllipticCurvePrivateKey)
+    locked.write_bytes(pem(loaded, serialization.BestAvailableEncryption(b"secret")))
+    app = application(FakeCore(), None)
+    for first, second in ((tmp_path / "no", None), (certificate, tmp_path / "no"), (key, key), (certificate, locked)):
+        with pytest.raises(OptionError, match="--ssl-certfile and --ssl-keyfile must be PEM files of one key; got"):
+            run.server(app, certificate=first, private_key=second)
+    with pytest.raises(OptionError, match="--ssl-keyfile must stand beside --ssl-certfile"):
+        run.server(app, private_key=key)
+
+
+def pem(key: ec.EllipticCurvePrivateKey, lock: serialization.KeySerializationEncryption) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
 
 
 def signed_for_localhost(folder: Path) -> tuple[Path, Path]:
     """A certificate of its own making."""
-    import datetime
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
@@ -189,7 +202,5 @@ def signed_for_localhost(folder: Path) -> tuple[Path, Path]:
     )  # fmt: skip
     certificate, private = folder / "tls.crt", folder / "tls.key"
     certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
+    private.write_bytes(pem(key, serialization.NoEncryption()))
     return certificate, private
