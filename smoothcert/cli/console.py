@@ -8,9 +8,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperGroup
 
 from smoothcert.progress import in_one_line, remark, spelled
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 NARROWEST = 20  # columns; in fewer nothing can be read
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class DefaultCommandGroup(TyperGroup):
+    """Commands of which one is meant where none is named: `ensemble A B` is short for `ensemble make A B`."""
+
+    default: ClassVar[str]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """With the command that is meant."""
+        known = {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, [self.default, *args] if args and args[0] not in known else args)
 
 
 def columns() -> int | None:

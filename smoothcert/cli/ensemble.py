@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import Json, columns, print_json, put, say
+from smoothcert.cli.console import DefaultCommandGroup, Json, columns, print_json, put, say
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.progress import counting, remark
 
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
     from smoothcert.ensembles.spec import EnsembleSpec
 
 
-class EnsembleCommands(TyperGroup):
-    """`smoothcert ensemble A B …` is short for `smoothcert ensemble make A B …`."""
+class EnsembleCommands(DefaultCommandGroup):
+    """To make one, or to forecast what more members bring."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        known = {*self.commands, *ctx.help_option_names}
-        return super().parse_args(ctx, ["make", *args] if args and args[0] not in known else args)
+    default = "make"
 
 
 app = typer.Typer(

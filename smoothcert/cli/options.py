@@ -284,7 +284,9 @@ def preparation_of(
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not asked:
         if options:
-            raise OptionError(f"--{next(iter(options)).replace('_', '-')} belongs to --sigma-per-input; got it without")
+            first = next(iter(options))
+            option = {"search": "sigma-search", "low": "sigma-bounds"}.get(first, first.replace("_", "-"))
+            raise OptionError(f"--{option} belongs to --sigma-per-input; got it without")
         return None
     part = PerInputSigma(**options)
     part.check(noise)

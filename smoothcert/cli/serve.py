@@ -4,45 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from smoothcert.cli import options as o
-from smoothcert.cli.console import say, wrote
-from smoothcert.errors import OptionError, require_count
+from smoothcert.cli.console import DefaultCommandGroup, say, wrote
+from smoothcert.errors import OptionError, require_count, require_number
 from smoothcert.progress import remark
 
 if TYPE_CHECKING:
-    from smoothcert.contracts import Tensor
+    from smoothcert.contracts import Noise, Tensor
     from smoothcert.memory import Memory
     from smoothcert.server.offer import Offer
-    from smoothcert.server.values import ServiceLimits
+    from smoothcert.server.service import Service
+    from smoothcert.server.values import ServedModel, ServiceLimits
 
-START = "start"
 EXAMPLES = 24  # inputs of --data that the page offers
+DAY = 86_400.0  # seconds, the longest deadline
+LARGEST_BODY = 2**30
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
 
-class ServeGroup(TyperGroup):
-    """`smoothcert serve MODEL` is the start of a service; another word may name another thing to do with one."""
+class ServeCommands(DefaultCommandGroup):
+    """To start a service, or to tell the secret of one that has ended."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put in the command that is meant."""
-        named = args and (args[0] in self.commands or args[0] in ("-h", "--help"))
-        return super().parse_args(ctx, args if named or not args else [START, *args])
+    default = "start"
 
 
-app = typer.Typer(cls=ServeGroup, help="Certified predictions over HTTP: `smoothcert serve MODEL --sigma 0.25`.")
+app = typer.Typer(cls=ServeCommands, help="Certified predictions over HTTP: smoothcert serve MODEL --sigma 0.25.")
 
 State = Annotated[Path, typer.Option(help="Folder of this service: its secret, and its evidence unless told.")]
 Place = Annotated[str | None, typer.Option(help="Where certificates are kept: file.sqlite or postgresql://…")]
 
 
-@app.command(START)
+@app.command("start")
 def start(
     model: o.Model,
     sigma: o.Sigma = None,
@@ -87,6 +89,7 @@ def start(
     most_alpha: Annotated[float, typer.Option(help="Largest alpha that a request may ask for.")] = 0.05,
     most_bytes: Annotated[int, typer.Option(help="Bytes of a request's body.")] = 2**25,
     notice: Annotated[float, typer.Option(help="Seconds from not ready to closed, when it stops.")] = 0.0,
+    check: Annotated[bool, typer.Option("--check", help="Get ready, say so, and stop.")] = False,
     batch: Annotated[int | None, typer.Option(help="Rows of a forward pass.")] = None,
     engine: o.Engine = "auto",
     threads: o.Threads = None,
@@ -97,37 +100,43 @@ def start(
     smoothcert serve cifar10-resnet8-gaussian-0 --sigma 0.25 --data cifar10
     smoothcert serve models/a --sigma 0.25 --radius 0.5 --keys keys.toml --host 0.0.0.0
     """
+    from smoothcert.bounds import check_draws
+    from smoothcert.server.app import application
     from smoothcert.server.offer import DefaultQuestion, make_offer
+    from smoothcert.server.run import listener, serve
     from smoothcert.server.values import ServiceLimits
 
-    keyring = _keys(keys, host)
-    if (ssl_certfile is None) != (ssl_keyfile is None):
-        raise OptionError("--ssl-certfile and --ssl-keyfile must be given together; got one")
     limits = ServiceLimits(most_inputs, most_draws, 1e-9, most_alpha, deadline, longest, waiting, most_bytes)
-    chosen = None if sigma is None and noise == "gaussian" and not set_ else o.only_noise(noise, sigma, set_, "serve")
+    _check_limits(limits, notice)
+    _check_words(name, cors, allowed_host, (ssl_certfile, ssl_keyfile))
+    if batch is not None:
+        check_draws(batch, "batch", "the engine")
+    keyring = _keys(keys, host)
+    listener(host, port).close()
     search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
-    preparation = None
-    if chosen is not None:
-        preparation = o.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
+    chosen = _noise(noise, sigma, set_)
     if sigma_per_input and memory is None:
         raise OptionError("--sigma-per-input must have a --memory: without one its radii promise nothing; got none")
+    if chosen is None and sigma_per_input:
+        raise OptionError("--sigma must be given with --sigma-per-input: the search begins there; got none")
+    preparation = o.preparation_of(sigma_per_input, chosen or o.only_noise("gaussian", 1.0, None, "serve"), search,
+                                   sigma_bounds, sigma_search)  # fmt: skip
     names, size, examples = _examples(data, split, classes, shape)
-    default = DefaultQuestion(radius, alpha, n, n0)
     offer = make_offer(
-        model, chosen, size, default, name=name, class_names=names, preparation=preparation, how=arithmetic,
-        engine=engine, threads=threads, batch=batch, say=remark,
+        model, chosen, size, DefaultQuestion(radius, alpha, n, n0), name=name, class_names=names,
+        preparation=preparation, how=arithmetic, engine=engine, threads=threads, batch=batch, say=remark,
     )  # fmt: skip
-    _refuse_wrong_default(offer, limits)
-    with contextlib.ExitStack() as stack:
-        service = stack.enter_context(_started(offer, limits, state, evidence, memory, examples))
-        from smoothcert.server.app import application
-        from smoothcert.server.run import serve
-
-        app = application(
-            service, keyring, cors=cors or (), hosts=allowed_host or (), open_metrics=open_metrics
+    _refuse_impossible(offer)
+    with _started(offer, limits, state, evidence, memory, examples) as service:
+        metrics = {"open_metrics": open_metrics}
+        asgi = application(service, keyring, cors=cors or (), hosts=allowed_host or (), **metrics)
+        if check:
+            say(f"{offer.name} could be served at {host}:{port}")
+            return
+        serve(
+            asgi, host, port, certificate=ssl_certfile, private_key=ssl_keyfile, notice=notice,
+            begun=_begun(host, ssl_certfile is not None, service.model),
         )  # fmt: skip
-        tls = {"certificate": ssl_certfile, "private_key": ssl_keyfile}
-        serve(app, host, port, **tls, notice=notice, begun=_begun(host, ssl_certfile is not None, service.model))
 
 
 @app.command("reveal")
@@ -140,15 +149,47 @@ def reveal(
     smoothcert serve reveal smoothcert-serve
     """
     from smoothcert import foreign
+    from smoothcert.memory.address import is_url
     from smoothcert.server.evidence import open_evidence
-    from smoothcert.server.secret import reveal
+    from smoothcert.server.secret import require_secret, reveal
 
-    path = reveal(state)
-    table = foreign.parse_json(foreign.content(path, "the secret"), "the secret")
-    with contextlib.closing(open_evidence(evidence or str(state / "evidence.sqlite"))) as store:
+    place = evidence or str(state / "evidence.sqlite")
+    if evidence is None:
+        require_secret(state)
+    if not is_url(place) and not foreign.is_regular(Path(place)):
+        raise OptionError(f"--evidence must be where the service kept its certificates; got '{place}'")
+    with contextlib.closing(open_evidence(place)) as store:
+        path = reveal(state)
+        table = foreign.parse_json(foreign.content(path, "the secret"), "the secret")
         store.tell(table["commitment"], table["secret"])
     wrote(path)
     say(f"told: smoothcert verify CERTIFICATE --secret {shlex.quote(str(path))}")
+
+
+def _check_limits(limits: ServiceLimits, notice: float) -> None:
+    require_count("serve", waiting=limits.waiting, most_inputs=limits.inputs, most_draws=limits.draws)
+    require_count("serve", most=LARGEST_BODY, most_bytes=limits.body)
+    require_number("serve", least=0.001, most=DAY, deadline=limits.deadline, longest=limits.longest)
+    require_number("serve", most=DAY, notice=notice)
+    if limits.deadline > limits.longest:
+        raise OptionError(f"--deadline must be at most --longest, {limits.longest:g}; got {limits.deadline:g}")
+    if not limits.least_alpha < limits.most_alpha < 1:
+        raise OptionError(f"--most-alpha must be above {limits.least_alpha:g} and below 1; got {limits.most_alpha:g}")
+
+
+def _check_words(
+    name: str | None, cors: Sequence[str] | None, hosts: Sequence[str] | None, tls: tuple[Path | None, Path | None]
+) -> None:
+    if name is not None and not NAME.fullmatch(name):
+        raise OptionError(f"--name must be of letters, digits, '.', '_' and '-', up to 100; got '{name[:120]}'")
+    for origin in cors or ():
+        if origin != "*" and not ORIGIN.fullmatch(origin):
+            raise OptionError(f"--cors must be an origin such as https://example.org, or *; got '{origin[:120]}'")
+    for host in hosts or ():
+        if not NAME.fullmatch(host):
+            raise OptionError(f"--allowed-host must be the name of a machine; got '{host[:120]}'")
+    if (tls[0] is None) != (tls[1] is None):
+        raise OptionError("--ssl-certfile and --ssl-keyfile must be given together; got one")
 
 
 def _keys(keys: Path | None, host: str) -> Any:
@@ -162,8 +203,15 @@ def _keys(keys: Path | None, host: str) -> Any:
     except ValueError:
         alone = False
     if not alone:
-        raise OptionError(f"--keys must be given beyond the loopback address; got --host {host} without")
+        raise OptionError(f"--keys must be given beyond the loopback address; got --host {host[:120]} without")
     return None
+
+
+def _noise(name: str, sigma: float | None, settings: list[str] | None) -> Noise | None:
+    """None: that of a composition, which brings its own."""
+    return (
+        None if sigma is None and name == "gaussian" and not settings else o.only_noise(name, sigma, settings, "serve")
+    )
 
 
 def _examples(
@@ -172,29 +220,29 @@ def _examples(
     """Names of the classes, the shape of an input, and some inputs for the page."""
     from smoothcert.data import class_lines
 
-    names = tuple(class_lines(classes)) if classes is not None else ()
+    names, told = (
+        tuple(class_lines(classes)) if classes is not None else (),
+        None if shape is None else o.parse_shape(shape),
+    )
     if data is None:
-        return names, None if shape is None else o.parse_shape(shape), ()
+        if split != "test":
+            raise OptionError(f"--split belongs to --data; got {split} without")
+        return names, told, ()
     subset = o.subset(data, split, 1, -1, None, None, 0)
     inputs = subset.load()
-    every = max(1, len(inputs) // EXAMPLES)
-    places = range(0, len(inputs), every)[:EXAMPLES]
+    if told is not None and told != tuple(inputs.shape):
+        raise OptionError(f"--shape must be that of --data, {list(inputs.shape)}; got {list(told)}")
+    places = range(0, len(inputs), max(1, len(inputs) // EXAMPLES))[:EXAMPLES]
     found = [(f"{inputs.name} {int(inputs.indices[place])}", inputs.tensor(place)) for place in places]
     return names or subset.class_names or inputs.class_names, tuple(inputs.shape), found
 
 
-def _refuse_wrong_default(offer: Offer, limits: ServiceLimits) -> None:
-    """What the operator asks of every input must be possible, and what a request may ask for, too."""
+def _refuse_impossible(offer: Offer) -> None:
+    """What the operator asks of every input must be possible."""
     import torch
 
     from smoothcert.server.values import InferRequest, RequestError
 
-    require_count("serve", waiting=limits.waiting, most_inputs=limits.inputs, most_draws=limits.draws)
-    require_count("serve", most_bytes=limits.body)
-    if not 0 < limits.deadline <= limits.longest:
-        raise OptionError(f"--deadline must be above 0 and at most --longest; got {limits.deadline:g}")
-    if not limits.least_alpha < limits.most_alpha < 1:
-        raise OptionError(f"--most-alpha must be above {limits.least_alpha:g} and below 1; got {limits.most_alpha:g}")
     try:
         offer.question(InferRequest("start", torch.zeros(1, *offer.template.shape)))
     except RequestError as error:
@@ -204,19 +252,24 @@ def _refuse_wrong_default(offer: Offer, limits: ServiceLimits) -> None:
 @contextlib.contextmanager
 def _started(
     offer: Offer, limits: ServiceLimits, state: Path, evidence: str | None, memory: str | None, examples: Any
-) -> Iterator[Any]:
-    """The side that draws, warm."""
+) -> Iterator[Service]:
+    """The side that draws, warm; a folder that was made for a service that never began does not stay."""
     from smoothcert.server import secret
     from smoothcert.server.evidence import open_evidence
     from smoothcert.server.service import Service
 
-    with (
-        secret.held(state) as held,
-        contextlib.closing(open_evidence(evidence or str(state / "evidence.sqlite"))) as store,
-    ):
-        service = Service(offer, held, store, limits, _memory(offer, memory), examples)
-        service.start()
-        yield service
+    new, begun = not state.exists(), False
+    try:
+        with contextlib.ExitStack() as stack:
+            held = stack.enter_context(secret.held(state))
+            store = stack.enter_context(contextlib.closing(open_evidence(evidence or str(state / "evidence.sqlite"))))
+            service = Service(offer, held, store, limits, _memory(offer, memory), examples)
+            service.start()
+            begun = True
+            yield service
+    finally:
+        if new and not begun:
+            shutil.rmtree(state, ignore_errors=True)
 
 
 def _memory(offer: Offer, place: str | None) -> Callable[[], Memory] | None:
@@ -238,7 +291,7 @@ def _memory(offer: Offer, place: str | None) -> Callable[[], Memory] | None:
     return opened
 
 
-def _begun(host: str, tls: bool, model: Any) -> Callable[[int], None]:
+def _begun(host: str, tls: bool, model: ServedModel) -> Callable[[int], None]:
     def told(port: int) -> None:
         address = f"[{host}]" if ":" in host else host
         say(f"serving {model.name} at http{'s' if tls else ''}://{address}:{port}/ (Ctrl-C stops it)")

@@ -22,7 +22,7 @@ from smoothcert.classifiers.composed import Bundle
 from smoothcert.contracts import PROBE, Classifier, Noise, Procedure, Sampling, Source, Stream, Tensor, batch_rows
 from smoothcert.data import Subset
 from smoothcert.engine.batch_check import classes
-from smoothcert.errors import ModelError, OptionError, SmoothcertError
+from smoothcert.errors import ModelError, OptionError, SmoothcertError, require_number
 from smoothcert.noise import on_grid
 from smoothcert.preparation.per_input_sigma import PerInputSigma
 from smoothcert.procedures.aces import AcesPredict, AcesProcedure
@@ -122,6 +122,7 @@ class Offer:
             return Exhaustive()
         if radius is None:
             return Fixed(n, alpha)
+        require_number("serve", radius=radius)
         stepped = math.ceil(round(radius * STEPS, 6)) / STEPS
         return Spending((stepped,), alpha, cap=n) if bounded else Spending((stepped,), alpha)
 

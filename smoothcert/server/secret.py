@@ -56,8 +56,7 @@ def held(folder: Path) -> Iterator[ServiceSecret]:
 
 def reveal(folder: Path) -> Path:
     """Retire the secret of a service that is not running: the file that tells it, for anybody to read."""
-    if not foreign.is_regular(folder / FILE):
-        raise RunError(f"{folder} must be the folder of a service with a secret; there is none")
+    require_secret(folder)
     with _locked(folder):
         secret = _read(folder / FILE)
         told = {"commitment": secret.commitment, "secret": secret.value.hex(), "retired": now()}
@@ -67,6 +66,12 @@ def reveal(folder: Path) -> Path:
         write_whole(path, json.dumps(told, indent=1).encode() + b"\n")
         (folder / FILE).unlink()  # the next start makes another
     return path
+
+
+def require_secret(folder: Path) -> None:
+    """Refuse what is no service's folder."""
+    if not foreign.is_regular(folder / FILE):
+        raise RunError(f"{folder} must be the folder of a service with a secret; there is none")
 
 
 def _read(path: Path) -> ServiceSecret:

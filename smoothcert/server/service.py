@@ -98,7 +98,8 @@ class Service(ServiceCore):
             try:
                 work()
             except BaseException as error:  # what ends a thread ends the service: readiness says so
-                log.exception("the service cannot go on")
+                if self._warm:  # else `start` raises it
+                    log.exception("the service cannot go on")
                 self._failures.append(error)
             finally:
                 at_last()

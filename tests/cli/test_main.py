@@ -68,9 +68,8 @@ def test_examples_in_help_are_whole_lines_with_options_that_exist(capsys: pytest
     assert len(examples) >= 30
     for example in examples:
         group = len(example) > 1 and tuple(example[:2]) in COMMANDS
-        words = (
-            ("ensemble", "make") if tuple(example[:1]) == ("ensemble",) and not group else tuple(example[: 1 + group])
-        )
+        short = {"ensemble": ("ensemble", "make"), "serve": ("serve", "start")}
+        words = tuple(example[:2]) if group else short.get(example[0], tuple(example[:1]))
         options = {option for param in COMMANDS[words].params for option in param.opts}
         assert {word for word in example if word.startswith("-")} <= options, example
         assert example.count("smoothcert") == 0, example

@@ -57,6 +57,8 @@ GOOD: Mapping[str, str] = {
     "route labels": "seen wide --out {}.npz",
     "route certify": f"--branch lines:a@0.25 --branch lines:b@0.5 --select linear:score {DRAWN} --out {{}}",
     "route show": "route",
+    "serve start": "linear:score --sigma 0.25 --shape 4 --n 1000 --port 0 --check --state {}",
+    "serve reveal": "service",
     "keys add": "bob --scope predict,evidence --file {}",
     "keys list": "--file keys.toml",
     "keys revoke": "alice --file keys.toml",
@@ -119,6 +121,11 @@ KINDS_IN: Mapping[tuple[str, str], str] = {
     **{(command, "seed"): "seed" for command in DRAWING}, ("audit", "memory"): "",
     ("audit", "model"): "callable", ("verify", "model"): "callable",  # another file is a finding
     ("certificate", "data"): "data", ("verify", "run"): "run",
+    ("serve start", "memory"): "new memory", ("serve start", "evidence"): "evidence",
+    ("serve start", "state"): "parent", ("serve start", "keys"): "key", ("serve start", "name"): "client",
+    ("serve start", "allowed_host"): "client", ("serve reveal", "state"): "run",
+    ("serve reveal", "evidence"): "evidence", ("serve start", "ssl_certfile"): "key",
+    ("serve start", "ssl_keyfile"): "key",
     ("data scale", "out"): "json", ("keys add", "name"): "client", ("keys add", "file"): "file",
     ("predict", "memory"): "memory", ("certify", "memory"): "new memory", ("demo", "out"): "parent",
 }  # fmt: skip
@@ -145,6 +152,7 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "runs": (*UNREADABLE, "hollow"),
     "memory": (*UNREADABLE, "hollow"),
     "new memory": (*UNWRITABLE, "", LONG, "fifo", "/dev/full", "/dev/zero", "bytes", "hollow", "no/such/place"),
+    "evidence": (*UNWRITABLE, "", LONG, "fifo", "/dev/full", "/dev/zero", "hollow", "bytes", "no/such/place"),
     "labels": (*UNREADABLE, "hollow", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz", "good.npz"),
     "folder": (*UNWRITABLE, LONG, "fifo", "/dev/full", "/dev/zero", "bytes", "runs"),
     "parent": (*UNWRITABLE, LONG, "fifo", "/dev/full", "/dev/zero", "bytes"),
@@ -169,7 +177,7 @@ FINE: Mapping[str, Sequence[str]] = {
     "max": ("-1", str(10**23), str(2**63)), "skip": (str(10**23), str(2**63)), "start": ("0",), "index": ("0",),
     "seed": ("0", str(2**63)), "warmup": ("0",), "sigma_warmup": ("0",), "clip": ("0",), "ema": ("0",),
     "redraw": ("0", str(10**23), str(2**63)), "radius": ("0",), "inputs": ("-1", str(10**23), str(2**63)),
-    "requests_per_minute": ("0",), "draws_per_minute": ("0",),
+    "port": ("0",), "notice": ("0",), "requests_per_minute": ("0",), "draws_per_minute": ("0",),
     "theta": ("0",), "eta": ("0",), "level": ("0",), "threshold": ("0",), "compare": (str(10**23), str(2**63)),
 }  # fmt: skip
 FINE_IN: Mapping[tuple[str, str], Sequence[str]] = {

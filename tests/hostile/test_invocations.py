@@ -84,6 +84,7 @@ PREPARED = (
     f"route certify --branch lines:a@0.25 --branch lines:b@0.5 --select linear:score {DRAWN} --out route",
     f"certify linear:score {DRAWN} --out signed",
     "sign --new-key key",
+    "serve linear:score --sigma 0.25 --shape 4 --port 0 --check --state service",
     "keys add alice --scope certify --file keys.toml",
     "export run --out log.tsv --full",
     "report run --plot picture.svg",
