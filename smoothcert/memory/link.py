@@ -57,10 +57,10 @@ class Link:
     def transaction(self, begin: str) -> Iterator[None]:
         """All of what is done inside, or nothing."""
         self._reach()
-        with refusals(self._place, lambda: self._connection, writing=begin == WRITE):
-            self._connection.execute(begin)
-            self._inside, self.wrote = True, None
+        with refusals(self._place, lambda: self._connection, writing=begin != READ):
             try:
+                self._connection.execute(begin)
+                self._inside, self.wrote = True, None
                 yield
                 self._commit()
             except BaseException:

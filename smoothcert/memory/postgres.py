@@ -16,7 +16,7 @@ import numpy as np
 from smoothcert.contracts import Floats
 from smoothcert.errors import OutputError, RunError
 from smoothcert.foreign import WHOLE
-from smoothcert.memory import cells
+from smoothcert.memory import address, cells
 from smoothcert.memory.address import Address
 from smoothcert.memory.index import Balls, Basis
 from smoothcert.memory.link import READ, WRITE, Connected, Link, refusals
@@ -39,6 +39,7 @@ SELECT relname, relkind = 'r' AND NOT (relhastriggers OR relhasrules OR relrowse
      FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped)
 FROM pg_class WHERE relnamespace = %s AND relkind NOT IN ('i', 't')
 """
+NUMBER = "SELECT pg_current_xact_id()::text"  # of a transaction
 
 
 class PostgresStore(MemoryStore):
@@ -66,12 +67,13 @@ class PostgresStore(MemoryStore):
         """Make a memory, all of it or nothing. False: a schema of that name is there already, and stays as it is."""
         from psycopg import errors
 
-        link = Link(at.shown, at.connect())
+        link = Link(at.shown, at.connect(), at.connect)
         made = cls(link, at.shown, contents.identity, contents.owner)
         with contextlib.closing(made):
             try:
                 with link.transaction(WRITE):
                     link.run(f'CREATE SCHEMA "{at.name}"')
+                    ((link.wrote,),) = link.rows(NUMBER)
                     made._fill(contents)
                     accept(made)
                     link.run(f"COMMENT ON SCHEMA \"{at.name}\" IS '{MARK}'")
@@ -103,11 +105,10 @@ class PostgresStore(MemoryStore):
     def reading(self) -> contextlib.AbstractContextManager[None]:
         return self._link.transaction(READ)
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        with self._link.transaction(WRITE):
-            self._link.run("LOCK TABLE memory IN EXCLUSIVE MODE")
-            yield
+    def writing(self) -> contextlib.AbstractContextManager[None]:
+        """A process that stands still in the middle loses its turn before others lose their patience."""
+        turn = f"SET LOCAL idle_in_transaction_session_timeout = {500 * address.PATIENCE:.0f}"
+        return self._link.transaction(f"{WRITE}; {turn}; LOCK TABLE memory IN EXCLUSIVE MODE")
 
     def stamp(self) -> int:
         ((regions, bases),) = self._link.rows(
