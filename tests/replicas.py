@@ -117,37 +117,43 @@ class Fleet:
 
 
 class Asker:
-    """A client: asks until it is told."""
+    """A client: asks the replicas in turn, as a proxy would, and asks on until it is told."""
 
     def __init__(self, fleet: Fleet, number: int, until: float) -> None:
-        self._fleet, self._place, self._until, self._link = fleet, number, until, None
+        self._fleet, self._turn, self._until, self._links = fleet, number, until, {}
         self.again = 0  # times that a question was repeated
+        self.heard: dict[str, int] = {}  # answers by replica
 
     def ask(self, x, offer):
         while True:
             assert time.monotonic() < self._until, "nobody answers"
+            self._turn += 1
+            address = self._fleet.address(self._turn)
             try:
-                if self._link is None:
-                    self._link = Client(self._fleet.address(self._place), authkey=AUTHORITY)
-                self._link.send((x, offer))
-                found = self._link.recv()
-                assert not isinstance(found, str), found
-                return found
+                link = self._links.get(address) or Client(address, authkey=AUTHORITY)
+                self._links[address] = link
+                link.send((x, offer))
+                found = link.recv()
             except (OSError, EOFError):
-                self._link, self._place = None, self._place + 1
+                self._links.pop(address, None)
                 self.again += 1
                 time.sleep(0.02)
+                continue
+            assert not isinstance(found, str), found
+            self.heard[address] = self.heard.get(address, 0) + 1
+            return found
 
 
-def stream(load: Load, number: int):
-    """A client's questions: a query, then an offer for the same point, as a service would; some points come back."""
-    rng, earlier = np.random.default_rng(number), []
+def stream(load: Load, number: int, told: list[Told]):
+    """A client's questions: a query, then an offer for the same point, as a service would.
+
+    Every second point is close to one that somebody was just told of, so that the replicas meet there.
+    """
+    rng = np.random.default_rng(number)
     while True:
-        if earlier and rng.random() < 0.3:
-            x = earlier[int(rng.integers(len(earlier)))] + rng.normal(0, 0.02, load.dim).astype(np.float32)
-        else:
-            x = rng.random(load.dim, dtype=np.float32)
-        earlier.append(x)
+        x = rng.random(load.dim, dtype=np.float32)
+        if told and rng.random() < 0.5:
+            x = told[-1 - int(rng.integers(min(4, len(told))))].x + rng.normal(0, 0.03, load.dim).astype(np.float32)
         yield x, None
         yield x, (int(rng.integers(load.labels)), float(rng.uniform(0, load.largest)))
 
@@ -161,7 +167,7 @@ def ask_all(load: Load, postgres, url: str, folder, seconds: float) -> tuple[lis
 
     def ask(number: int) -> None:
         try:
-            for x, offer in itertools.islice(stream(load, number), load.answers // load.clients):
+            for x, offer in itertools.islice(stream(load, number, told), load.answers // load.clients):
                 begun = time.monotonic()
                 answer = askers[number].ask(x, offer)
                 told.append(Told(begun, time.monotonic(), x, offer, answer))
@@ -183,6 +189,7 @@ def ask_all(load: Load, postgres, url: str, folder, seconds: float) -> tuple[lis
         fleet.end()
     assert not failed, failed
     assert len(told) == load.clients * (load.answers // load.clients)
+    assert all(len(asker.heard) >= load.replicas for asker in askers), "each client is to hear several replicas"
     return told, sum(asker.again for asker in askers)
 
 

@@ -23,7 +23,7 @@ MemoryPlace: TypeAlias = Path | str
 SCHEMES = ("postgresql://", "postgres://")
 NAME = re.compile(r"(?!pg_)[a-z][a-z0-9_]{0,62}")  # of a memory, which is a schema
 SHOWN = ("host", "hostaddr", "port", "user", "dbname", "service", "sslmode", "sslrootcert", "target_session_attrs")
-OLDEST = 130_000  # PostgreSQL 13: the first that tells by its number whether a transaction was committed
+OLDEST = 120_000  # PostgreSQL 12: older ones are no longer kept
 PATIENCE = 60.0  # seconds to wait for another's transaction, for an answer, for a server that is being restarted
 # A peer that has vanished is noticed after about 30 seconds, on either side; what the URL says goes before.
 LIVELY = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
@@ -97,7 +97,7 @@ class Address:
 
         if connection.info.server_version < OLDEST:
             raise RunError(
-                f"{self.shown} must be PostgreSQL 13 or later; got {connection.info.server_version // 10_000}"
+                f"{self.shown} must be PostgreSQL 12 or later; got {connection.info.server_version // 10_000}"
             )
         alive = {"idle": "10", "interval": "5", "count": "4"}
         settings = {
