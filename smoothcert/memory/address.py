@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import unquote
 
 from smoothcert.errors import OptionError, RunError, reason
 from smoothcert.memory.regions import StoreLostError
@@ -23,7 +23,7 @@ MemoryPlace: TypeAlias = Path | str
 SCHEMES = ("postgresql://", "postgres://")
 NAME = re.compile(r"(?!pg_)[a-z][a-z0-9_]{0,62}")  # of a memory, which is a schema
 SHOWN = ("host", "hostaddr", "port", "user", "dbname", "service", "sslmode", "sslrootcert", "target_session_attrs")
-OLDEST = 130_000  # PostgreSQL 13: the first that tells by its number whether a transaction was committed
+OLDEST = 120_000  # PostgreSQL 12: older ones are no longer kept
 PATIENCE = 60.0  # seconds to wait for another's transaction, for an answer, for a server that is being restarted
 # A peer that has vanished is noticed after about 30 seconds, on either side; what the URL says goes before.
 LIVELY = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4,
@@ -52,16 +52,21 @@ class Address:
     def parse(url: str) -> Address:
         whole, _, query = url.partition("?")
         scheme, _, rest = whole.partition("://")
-        given = parse_qsl(query, keep_blank_values=True)
-        name = dict(given).get("memory", "memory")
+        given = {unquote(part.partition("=")[0]): part for part in query.split("&") if part}
+        name = unquote(given.pop("memory", "memory=memory").partition("=")[2])
+        if "@" in query:  # after a password with a ? in it, of which nothing may be shown
+            raise OptionError("URL of a memory must have each ?, @ and & of a password as %3F, %40 and %26; got others")
         if not NAME.fullmatch(name):
-            raise OptionError("memory= of a URL must be a name of small letters, digits and _, up to 63, that begins "
-                              f"with a letter and not with pg_; got {name[:80]!r}")  # fmt: skip
+            raise OptionError(
+                "memory= of a URL must be a name of small letters, digits and _, up to 63, that begins with a letter "
+                f"and not with pg_; got {name[:80]!r}"
+            )
         user, at, host = rest.rpartition("@")
         public = f"{scheme}://{user.partition(':')[0]}{at}{host}"
-        kept = [(key, value) for key, value in given if key in SHOWN]
-        conninfo = f"{whole}?{urlencode([pair for pair in given if pair[0] != 'memory'])}"
-        return Address(conninfo, name, f"{public}?{urlencode([*kept, ('memory', name)])}")
+        kept = [part for key, part in given.items() if key in SHOWN]
+        return Address(
+            "?".join([whole, "&".join(given.values())]), name, f"{public}?{'&'.join([*kept, f'memory={name}'])}"
+        )
 
     def connect(self, read_only: bool = False) -> psycopg.Connection[Any]:
         """A connection on which every statement is its own transaction, and tables are those of the memory."""
@@ -92,15 +97,14 @@ class Address:
 
         if connection.info.server_version < OLDEST:
             raise RunError(
-                f"{self.shown} must be PostgreSQL 13 or later; got {connection.info.server_version // 10_000}"
+                f"{self.shown} must be PostgreSQL 12 or later; got {connection.info.server_version // 10_000}"
             )
-        waits, alive = f"{1000 * PATIENCE:.0f}ms", {"idle": "10", "interval": "5", "count": "4"}
+        alive = {"idle": "10", "interval": "5", "count": "4"}
         settings = {
             "search_path": f'"{self.name}", pg_temp',
             "default_transaction_read_only": "on" if read_only else "off",
-            "lock_timeout": waits,
+            "lock_timeout": f"{1000 * PATIENCE:.0f}ms",
             "statement_timeout": f"{2000 * PATIENCE:.0f}ms",
-            "idle_in_transaction_session_timeout": waits,  # whoever stops in the middle must not stop all others
             **{f"tcp_keepalives_{name}": value for name, value in alive.items()},
         }
         try:

@@ -1,8 +1,8 @@
 """A connection to PostgreSQL that is made anew when it has broken off, and transactions on it.
 
-What was begun on a broken connection is gone, with one exception: where the answer to a COMMIT was lost, the server is
-asked by the transaction's number whether it was committed. So a transaction that ends without an error took place, and
-one that ends by `StoreLostError` did not.
+What was begun on a broken connection is gone, with one exception: where the answer to a COMMIT was lost, whoever wrote
+looks whether it is there. So a transaction that ends without an error took place, and one that ends by `StoreLostError`
+did not. (The number of a transaction would not tell: a server that crashes may give it again to another.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class Link:
         self._place, self._connection = place, connection
         self._connect = connect  # to the same end as before; None: once it has broken off it is over
         self._inside = False
-        self.wrote: str | None = None  # the number of the transaction, as soon as it has written something
 
     def close(self) -> None:
         self._connect = None
@@ -54,23 +53,23 @@ class Link:
         self._connection.cursor().executemany(statement, values)
 
     @contextlib.contextmanager
-    def transaction(self, begin: str) -> Iterator[None]:
-        """All of what is done inside, or nothing."""
+    def transaction(self, begin: str, took_place: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """All of what is done inside, or nothing; `took_place` tells which if the COMMIT is not answered."""
         self._reach()
-        with refusals(self._place, lambda: self._connection, writing=begin == WRITE):
-            self._connection.execute(begin)
-            self._inside, self.wrote = True, None
+        with refusals(self._place, lambda: self._connection, writing=begin != READ):
             try:
+                self._connection.execute(begin)
+                self._inside = True
                 yield
-                self._commit()
+                self._commit(took_place)
             except BaseException:
                 with contextlib.suppress(Exception):  # a connection that is gone has rolled back
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
-                self._inside, self.wrote = False, None
+                self._inside = False
 
-    def _commit(self) -> None:
+    def _commit(self, took_place: Callable[[], bool]) -> None:
         import psycopg
 
         try:
@@ -79,21 +78,19 @@ class Link:
         except psycopg.Error as error:
             if not self._connection.closed:
                 raise
-            if self.wrote is None or not self._was_committed(self.wrote):
+            self._inside = False
+            if not self._answered(took_place):
                 raise _lost(self._place, error) from error
 
-    def _was_committed(self, number: str) -> bool:
-        """Whether the transaction took place whose COMMIT was not answered."""
-        until, self._inside, status = time.monotonic() + address.PATIENCE, False, "nothing"
-        while time.monotonic() < until:
-            with contextlib.suppress(RunError):  # a server that stays away, or goes away again
-                status = str(self.rows("SELECT pg_xact_status(%s::text::xid8)", number)[0][0])
-                if status != "in progress":
-                    break
-            time.sleep(PAUSE)
-        if status not in ("committed", "aborted"):
-            raise OutputError(f"{self._place} must tell whether a region was stored; got '{status}': offer it again")
-        return status == "committed"
+    def _answered(self, ask: Callable[[], bool]) -> bool:
+        """The answer of a server that may go away again while it is asked."""
+        until = time.monotonic() + address.PATIENCE
+        while True:
+            try:
+                return ask()
+            except RunError as error:
+                if not isinstance(error, StoreLostError) or time.monotonic() > until:
+                    raise OutputError(f"{error}; whether a region was stored is not known: offer it again") from error
 
     def _reach(self) -> None:
         """A connection that works as far as is known; a server that is being restarted is waited for."""

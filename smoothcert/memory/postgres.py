@@ -8,6 +8,7 @@ that nobody decides on less than all that is stored; readers do not wait. It is 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
@@ -16,7 +17,7 @@ import numpy as np
 from smoothcert.contracts import Floats
 from smoothcert.errors import OutputError, RunError
 from smoothcert.foreign import WHOLE
-from smoothcert.memory import cells
+from smoothcert.memory import address, cells
 from smoothcert.memory.address import Address
 from smoothcert.memory.index import Balls, Basis
 from smoothcert.memory.link import READ, WRITE, Connected, Link, refusals
@@ -47,6 +48,7 @@ class PostgresStore(MemoryStore):
     def __init__(self, link: Link, place: str, identity: str, owner: Owner) -> None:
         self._link, self.place, self.identity, self.owner = link, place, identity, owner
         self._most = 0  # the highest number that was seen committed
+        self._kept: dict[int, bytes] = {}  # what the transaction has written so far
 
     @classmethod
     def open(cls, at: Address, frozen: bool) -> Self:
@@ -105,9 +107,20 @@ class PostgresStore(MemoryStore):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        with self._link.transaction(WRITE):
-            self._link.run("LOCK TABLE memory IN EXCLUSIVE MODE")
-            yield
+        self._kept = {}
+        try:
+            with self._link.transaction(_locked(), self._took_place):
+                yield
+        finally:
+            self._kept = {}
+
+    def _took_place(self) -> bool:
+        """Whether all that was written is there. The lock is granted as soon as the session that broke off is over."""
+        columns = "id, label, radius, certified, x"
+        ask = f"SELECT {columns} FROM regions JOIN vectors USING (id) WHERE id = ANY(%s)"
+        with self._link.transaction(_locked()):
+            found = self._link.rows(ask, list(self._kept)) if self._kept else []
+        return {number: _digest(*values) for number, *values in found} == self._kept
 
     def stamp(self) -> int:
         ((regions, bases),) = self._link.rows(
@@ -116,7 +129,7 @@ class PostgresStore(MemoryStore):
         if regions < self._most:
             raise RunError(f"{self.place} must hold the {self._most} regions it held before; got {regions}: "
                            "an older state of the database was restored")  # fmt: skip
-        if self._link.wrote is None:
+        if not self._kept:
             self._most = regions
         return int(regions) << 16 | int(bases)
 
@@ -148,12 +161,14 @@ class PostgresStore(MemoryStore):
 
     def insert(self, region: NewRegion) -> int:
         """Numbers follow on each other: a sequence would leave gaps where a transaction was rolled back."""
-        ((number, self._link.wrote),) = self._link.rows(
-            "INSERT INTO regions SELECT coalesce(max(id), 0) + 1, %b, %b, %b, %b FROM regions "
-            "RETURNING id, pg_current_xact_id()::text",
-            *cells.pack_region(region),
+        label, radius, certified, coordinates = cells.pack_region(region)
+        x = cells.pack_vector(region.x)
+        ((number,),) = self._link.rows(
+            "INSERT INTO regions SELECT coalesce(max(id), 0) + 1, %b, %b, %b, %b FROM regions RETURNING id",
+            *(label, radius, certified, coordinates),
         )
-        self._link.run("INSERT INTO vectors VALUES (%s, %s)", number, cells.pack_vector(region.x))
+        self._link.run("INSERT INTO vectors VALUES (%s, %s)", number, x)
+        self._kept[number] = _digest(label, radius, certified, x)
         return int(number)
 
     def turn(self, basis: Basis, coordinates: Iterable[tuple[Sequence[int], Floats]]) -> None:
@@ -182,6 +197,16 @@ class PostgresStore(MemoryStore):
 
     def _write_basis(self, number: int, basis: Basis) -> None:
         self._link.run("INSERT INTO basis VALUES (%s, %s, %s)", number, *cells.pack_basis(basis))
+
+
+def _locked() -> str:
+    """Begin to write. Who stands still in the middle loses his turn before others lose their patience."""
+    turn = f"SET LOCAL idle_in_transaction_session_timeout = {500 * address.PATIENCE:.0f}"
+    return f"{WRITE}; {turn}; LOCK TABLE memory IN EXCLUSIVE MODE"
+
+
+def _digest(label: int, radius: float, certified: float, x: bytes) -> bytes:
+    return hashlib.sha256(repr((label, radius, certified)).encode() + x).digest()
 
 
 def _connect(at: Address, frozen: bool) -> tuple[Connected, str, Owner]:
