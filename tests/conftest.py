@@ -25,7 +25,8 @@ SLOW = (
     "cli/test_route_command.py", "cli/test_shared_memory.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py", "docs/test_pages.py", "engine/",
     "ensembles/", "examples/", "hostile/", "memory/test_memory_kill.py",
     "memory/test_memory_made.py", "report/test_economy.py", "report/test_section_aces.py", "runs/test_faults.py",
-    "runs/test_kill.py", "runs/test_remember.py", "server/test_openapi.py", "server/test_run.py", "studies/",
+    "runs/test_kill.py", "runs/test_remember.py", "server/test_openapi.py", "server/test_real_service.py",
+    "server/test_run.py", "server/test_service_replicas.py", "studies/",
     "test_compositions.py", "test_smoothed.py", "training/", "zoo/",
 )  # fmt: skip
 
