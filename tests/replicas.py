@@ -203,23 +203,9 @@ def events(load: Load, fleet: Fleet, postgres):
 
 def replay(url: str, told: list[Told]) -> dict[str, int]:
     """No promise broken, none lost, no region twice; counts of what was told."""
-    with Memory.open(url, frozen=True) as memory:
-        assert memory.check() == []
-        reference = MemoryRef(memory.identity, url, "index", None)
     offered = [one for one in told if one.offer is not None]
     rows = [_row(number, one) for number, one in enumerate(offered)]
-    base = Address.parse(url).connect(read_only=True)
-    stored = [ball for balls, _ in verify_memory._regions(base) for ball in balls]
-    centres = np.concatenate([centres for _, centres in verify_memory._regions(base)]).astype(np.float32)
-    assert [ball[0] for ball in stored] == list(range(1, len(stored) + 1))
-    x = np.array([one.x for one in offered], dtype=np.float64)
-    for row, near in zip(rows, verify_memory._near(base, rows, x, "l2"), strict=True):
-        assert verify_memory._check(row, near, reference) == [], row
-    base.close()
-    own = [row.settled.seen + 1 for row in rows if row.settled.stored]
-    assert len(own) == len(set(own)), "a region was given to two offers"
-    assert len({(x.tobytes(), ball[3]) for x, ball in zip(centres, stored, strict=True)}) == len(stored), "stored twice"
-    assert_regions_disjoint(centres, stored)
+    centres, stored = replay_rows(url, rows, np.array([one.x for one in offered], dtype=np.float64))
     assert_told_truly(told, centres, stored)
     assert_in_time(told)
     kinds = [one.answer.conflict or ("stored" if one.answer.stored else "answered") for one in offered]
@@ -228,6 +214,25 @@ def replay(url: str, told: list[Told]) -> dict[str, int]:
         "queries": len(told) - len(offered),
         **{k: kinds.count(k) for k in sorted(set(kinds))},
     }
+
+
+def replay_rows(url: str, rows: list[Row], x: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int, float, float]]]:
+    """What was offered at x [rows, dim], by the independent checker, and the invariant; the regions that are there."""
+    with Memory.open(url, frozen=True) as memory:
+        assert memory.check() == []
+        reference = MemoryRef(memory.identity, url, "index", None)
+    base = Address.parse(url).connect(read_only=True)
+    stored = [ball for balls, _ in verify_memory._regions(base) for ball in balls]
+    centres = np.concatenate([centres for _, centres in verify_memory._regions(base)]).astype(np.float32)
+    assert [ball[0] for ball in stored] == list(range(1, len(stored) + 1))
+    for row, near in zip(rows, verify_memory._near(base, rows, x, "l2"), strict=True):
+        assert verify_memory._check(row, near, reference) == [], row
+    base.close()
+    own = [row.settled.seen + 1 for row in rows if row.settled.stored]
+    assert len(own) == len(set(own)), "a region was given to two offers"
+    assert len({(x.tobytes(), ball[3]) for x, ball in zip(centres, stored, strict=True)}) == len(stored), "stored twice"
+    assert_regions_disjoint(centres, stored)
+    return centres, stored
 
 
 def _row(number: int, one: Told) -> Row:

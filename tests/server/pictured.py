@@ -1,4 +1,4 @@
-"""A linear classifier of pictures whose radii are known, importable as `pictured:score`; it waits while a file is there.
+"""A linear classifier of pictures, whose radii are known: importable as `pictured:score`. It can be held up.
 
 The true radius of x is |w·x + b|/‖w‖, and under Gaussian noise class 1 has the share Φ(margin/σ) of votes.
 """
