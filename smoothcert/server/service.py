@@ -65,7 +65,8 @@ class Service(ServiceCore):
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _warm: bool = False
     _closing: bool = False
-    _waiting: int = 0
+    _waiting: int = 0  # inputs whose callers wait
+    _inside: int = 0  # inputs that are not settled, those included whose callers gave up
     _numbers: int = 0
 
     def __post_init__(self) -> None:
@@ -119,7 +120,7 @@ class Service(ServiceCore):
         sources = [self.offer.source(x) for x in request.inputs]
         if not self.ready:
             raise RequestError(503, "the service must be ready to answer; it is starting or stopping", 5)
-        if self._waiting + number > self.limits.waiting:
+        if self._inside + number > self.limits.waiting:
             raise RequestError(503, f"at most {self.limits.waiting} inputs may wait; too many do", self._patience)
         self._waiting += number  # only ever in the thread of the event loop
         try:
@@ -131,7 +132,7 @@ class Service(ServiceCore):
         self, request: InferRequest, procedure: Procedure, sources: Sequence[Source]
     ) -> list[CertifiedAnswer]:
         wait = self.limits.deadline if request.deadline is None else request.deadline
-        pending, deadline = PendingRequest(len(request.inputs)), time.monotonic() + wait
+        pending, deadline = PendingRequest(len(request.inputs), self._settled), time.monotonic() + wait
         for position, (x, source) in enumerate(zip(request.inputs, sources, strict=True)):
             spec = self._question(x, source, procedure)
             seed, hidden = self.secret.seed(spec, f"{request.id}/{position}")
@@ -139,12 +140,17 @@ class Service(ServiceCore):
             ticket = Ticket(
                 self._numbers, x.contiguous(), source, hidden, seed, request.key, deadline, position, pending
             )  # fmt: skip
+            with self._lock:
+                self._inside += 1
             self._clerk.inbox.put(ticket)
         done, _ = await asyncio.wait([pending.done], timeout=wait + GRACE)
         if not done:  # whatever holds it up, the caller does not wait for it
-            for position in range(len(request.inputs)):
-                pending.put(position, late_answer())
+            pending.give_up(late_answer())
         return await pending.done
+
+    def _settled(self) -> None:
+        with self._lock:  # from any thread
+            self._inside -= 1
 
     def _question(self, x: Tensor, source: Source, procedure: Procedure) -> Spec:
         digest = hashlib.sha256(np.ascontiguousarray(x.numpy(), dtype="<f4").tobytes()).hexdigest()
@@ -153,7 +159,7 @@ class Service(ServiceCore):
     @property
     def _patience(self) -> int:
         """Seconds after which a refused client may come again: when about half of what waits is done."""
-        return min(LONGEST_WAIT, max(1, math.ceil(self._waiting * self._drawer.seconds / 2)))
+        return min(LONGEST_WAIT, max(1, math.ceil(self._inside * self._drawer.seconds / 2)))
 
     def document(self, certificate: str, key: str) -> Mapping[str, Any] | None:
         found = self.evidence.find(certificate, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -17,26 +17,36 @@ LATE = "its deadline came before its draws could tell"
 
 
 class PendingRequest:
-    """The answers of one request, and whoever waits for all of them."""
+    """The answers of one request, and whoever waits for all of them. `settled` is told of each input that is over."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, settled: Callable[[], None]) -> None:
         self.done: asyncio.Future[list[CertifiedAnswer]] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._answers: list[CertifiedAnswer | None] = [None] * size
-        self._lock = threading.Lock()
+        self._lock, self._settled = threading.Lock(), settled
 
     def put(self, position: int, answer: CertifiedAnswer) -> None:
-        """One answer, from any thread; the first for its input counts."""
+        """The end of one input, from any thread: its answer, which counts unless the caller gave up."""
+        self._settled()
+        self._fill([position], answer)
+
+    def fail(self, error: RequestError) -> None:
+        """The end of one input, from any thread: no answer, to none of the request."""
+        self._settled()
+        self._tell(lambda: self.done.set_exception(error))
+
+    def give_up(self, answer: CertifiedAnswer) -> None:
+        """Answer in the place of all that have none yet; they are still under way."""
+        self._fill(range(len(self._answers)), answer)
+
+    def _fill(self, positions: Iterable[int], answer: CertifiedAnswer) -> None:
         with self._lock:
-            if self._answers[position] is None:
-                self._answers[position] = answer
+            for position in positions:
+                if self._answers[position] is None:
+                    self._answers[position] = answer
             whole = [one for one in self._answers if one is not None]
         if len(whole) == len(self._answers):
             self._tell(lambda: self.done.set_result(whole))
-
-    def fail(self, error: RequestError) -> None:
-        """No answer, from any thread."""
-        self._tell(lambda: self.done.set_exception(error))
 
     def _tell(self, say: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop may have ended

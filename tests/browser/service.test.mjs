@@ -1,5 +1,5 @@
-// The service's page in a browser. STAND is the address of service.py; SERVICE that of any service with pictures and
-// examples, for what must be true of every one (the stand-in unless told).
+// The service's page in a browser. STAND is the address of service.py; SERVICE that of a real service of pictures with
+// examples, for what must be true of every one.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ import { changes, length } from "../../smoothcert/server/static/change.js";
 import { launch } from "./open.mjs";
 
 const STAND = process.env.STAND;
-const SERVICE = process.env.SERVICE || STAND;
+const SERVICE = process.env.SERVICE;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PIXEL = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==", "base64");
 let browser;
@@ -101,6 +101,28 @@ describe("every service's page", () => {
     await page.keyboard.press("Enter");
     await page.locator("#answer").waitFor();
     assert.equal(await page.evaluate(() => document.activeElement.id), "answer-title");
+    await close();
+  });
+
+  it("links to the certificate: its page, silently, with all of its styles, and its document", async () => {
+    const { page, complaints, requests, close } = await visit(SERVICE);
+    await certify(page);
+    const label = await card(page, "Label"), radius = await card(page, "Certified radius");
+    assert.equal(await card(page, "Risk"), "α = 0.001");
+    const [tab] = await Promise.all([page.waitForEvent("popup"), page.locator("#certificate").click()]);
+    tab.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    tab.on("pageerror", (error) => complaints.push(error.message));
+    await tab.reload();
+    await tab.locator("h1").waitFor();
+    const told = await tab.locator("body").innerText();
+    assert.ok(told.includes(label), told);
+    assert.deepEqual(await barriers(tab), []);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.locator("#save").click()]);
+    const document = JSON.parse(readFileSync(await file.path()));
+    assert.equal(document.format, "smoothcert certificate 3");
+    assert.equal((Math.floor(1000 * document.answer.radius) / 1000).toFixed(3), radius.replace("ℓ₂", ""));
+    assert.deepEqual(complaints, []);
+    assert.ok(requests.every((one) => /^(http:\/\/127\.0\.0\.1|data:|blob:)/.test(one.url())));
     await close();
   });
 

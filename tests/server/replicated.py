@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from smoothcert.report.certificate import with_words
 from smoothcert.runs.certificate import ReadDocument, check, parse_document
 
 FEW = ("--n", "300", "--n0", "50", "--alpha", "0.05")
+AWAY = 4.0  # seconds of a database that is away while a replica starts
 MEANWHILE = (500, 503)  # what a client may be told while replicas are killed and the database is away
 
 
@@ -203,18 +205,23 @@ def ask_services(load: ServiceLoad, postgres, url: str, fleet: ServiceFleet, sec
 
 
 def events(load: ServiceLoad, fleet: ServiceFleet, postgres):
-    """What is done after how many answers, evenly spread: a kill; a restart; both at once, so that a replica starts
-    while the database is away; and so on.
+    """What is done after how many answers, evenly spread: a kill; a restart; a replica that starts while the database
+    is away; and so on.
     """
+
+    def both(kill, mode: str) -> None:
+        postgres.stop(mode)
+        kill()
+        time.sleep(AWAY)
+        postgres.start()
+
     kills = [lambda place=number % load.replicas: fleet.kill(place) for number in range(load.kills)]
-    restarts = [lambda mode=mode: postgres.restart(mode) for mode in load.restarts]
-    acts = []
+    restarts, acts = list(load.restarts), []
     while kills or restarts:
-        acts += [[kills.pop()]] if kills else []
-        acts += [[restarts.pop()]] if restarts else []
-        acts += [[kills.pop(), restarts.pop()]] if kills and restarts else []
-    places = [load.queries * (number + 1) // (len(acts) + 1) for number in range(len(acts))]
-    return [(place, act) for place, each in zip(places, acts, strict=True) for act in each]
+        acts += [kills.pop()] if kills else []
+        acts += [partial(postgres.restart, restarts.pop())] if restarts else []
+        acts += [partial(both, kills.pop(), restarts.pop())] if kills and restarts else []
+    return [(load.queries * (number + 1) // (len(acts) + 1), act) for number, act in enumerate(acts)]
 
 
 def documents(fleet: ServiceFleet, heard: list[Heard]) -> dict[str, dict[str, Any]]:

@@ -91,7 +91,7 @@ def test_radii_are_never_those_that_a_linear_classifier_lacks(tmp_path):
     async def main():
         async with serving(tmp_path) as service:
             xs = points(24)
-            answers = await asyncio.wait_for(service.answer(ask(xs, n=2000)), WITHIN)
+            answers = await asyncio.wait_for(service.answer(ask(xs, n=2000, alpha=1e-9)), WITHIN)  # nobody is unlucky
             true = linear.margin(xs).abs()
             assert [a.radius < float(r) for a, r in zip(answers, true, strict=True)] == [True] * 24
             sides = (linear.margin(xs) > 0).long().tolist()
@@ -240,6 +240,25 @@ def test_what_cannot_wait_is_refused_at_once(tmp_path):
             assert len(await service.answer(ask(points(2), radius=0.02))) == 2
 
     run(main)
+
+
+def test_what_callers_gave_up_still_counts_until_it_is_over(tmp_path):
+    async def main():
+        async with serving(tmp_path, "slow_model:gated", limits=ServiceLimits(waiting=4)) as service:
+            slow_model.GATE.clear()
+            assert all(found.abstained for found in await service.answer(ask(points(4), deadline=0.01)))
+            assert service.state().waiting == 0
+            with pytest.raises(RequestError, match="at most 4 inputs may wait"):
+                await service.answer(ask(points(1), deadline=0.01))
+            slow_model.GATE.set()
+            while True:
+                with contextlib.suppress(RequestError):
+                    (found,) = await one(service, [0.9, 0.1, 0.5, 0.5])
+                    break
+                await asyncio.sleep(0.01)
+            assert not found.abstained
+
+    run(lambda: asyncio.wait_for(main(), WITHIN))
 
 
 def test_a_model_that_fails_takes_nobody_with_it_who_comes_later(tmp_path):

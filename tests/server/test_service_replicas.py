@@ -60,4 +60,4 @@ def test_ten_thousand_queries_through_kills_and_restarts(postgres, tmp_path: Pat
     load = ServiceLoad(queries=10_000, kills=8, restarts=("fast", "immediate") * 4, dim=3, levels="0.01,0.05")
     found, met, took = carried_out(load, postgres, tmp_path, drawn=100, seconds=1200)
     print(f"\n{dict(found)}\nmet: {dict(met)}\n{load.kills} kills, {len(load.restarts)} restarts, {took:.0f} s")
-    assert found["switched"] > 100 and found["shrunk"] > 100, found
+    assert found["switched"] > 10 and found["shrunk"] > 100, found
