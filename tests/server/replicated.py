@@ -210,6 +210,7 @@ def events(load: ServiceLoad, fleet: ServiceFleet, postgres):
     """
 
     def both(kill, mode: str) -> None:
+        fleet.settled()
         postgres.stop(mode)
         kill()
         time.sleep(AWAY)
