@@ -6,7 +6,8 @@ Everything is on the loopback address, bounded in number and time; clients are t
 requests. Each part starts services of its own, as processes from the command line, with caches of their own.
 
     throughput   draws a second with 1, 8 and 32 certifying clients ÷ those of `smoothcert certify` on the same inputs,
-                 in turns; the command's time is that of its draws alone, the service's is the clients' clock
+                 in turns; the command's time is that of its draws alone, the service's is the clients' clock. Beside it
+                 the same by processor seconds of either process, which other load on the machine disturbs less
     latency      p50, p95, p99 in ms of answers from a memory and of known radii, and one certification at n = 100,000
     overload     requests at four times the measured capacity for some seconds: those accepted keep their deadlines, the
                  rest get 503, and the memory of the process does not grow
@@ -21,6 +22,7 @@ import http.client
 import itertools
 import json
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -90,20 +92,38 @@ def images(number: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (number, *SHAPE)).astype(np.uint8)
 
 
-def certified(place: Path, number: int, n: int) -> float:
-    """Draws a second of the command, while it draws."""
+def certified(place: Path, number: int, n: int) -> tuple[float, float]:
+    """Draws a second of the command while it draws, and draws a processor second beyond those of a run with few."""
+    np.savez(place / "inputs.npz", x=images(number), y=np.zeros(number, dtype=np.int64))
+    (few, few_seconds, _), (many, seconds, speed) = (_command(place, draws) for draws in (100, n))
+    return speed, (many - few) / (seconds - few_seconds)
+
+
+def _command(place: Path, n: int) -> tuple[int, float, float]:
+    """Draws of a run, processor seconds of its process, and draws a second while it drew."""
     out = place / f"run-{time.monotonic_ns()}"
     line = ["certify", MODEL, "--data", "inputs.npz", "--sigma", str(SIGMA), "--n", str(n), "--out", str(out)]
-    np.savez(place / "inputs.npz", x=images(number), y=np.zeros(number, dtype=np.int64))
     env = {**os.environ, "SMOOTHCERT_CACHE": str(place / "cache")}
+    before = _children()
     subprocess.run([sys.executable, "-m", "smoothcert", *line], cwd=place, env=env, check=True, capture_output=True)
-    run = read(out)
-    workers = run.means.workers if run.means else 1
-    return sum(row.draws or 0 for row in run.rows) / sum((row.seconds or 0.0) / workers for row in run.rows)
+    seconds, run = _children() - before, read(out)
+    draws, workers = sum(row.draws or 0 for row in run.rows), run.means.workers if run.means else 1
+    return draws, seconds, draws / sum((row.seconds or 0.0) / workers for row in run.rows)
 
 
-def by_clients(port: int, clients: int, pixels: np.ndarray, n: int) -> float:
-    """Draws a second of so many clients, each asking as soon as it is answered."""
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _processor(pid: int) -> float:
+    """Seconds that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def by_clients(port: int, pid: int, clients: int, pixels: np.ndarray, n: int) -> tuple[float, float]:
+    """Draws a second, and a processor second, of so many clients, each asking as soon as it is answered."""
     left, draws, lock = iter(range(len(pixels))), [], threading.Lock()
 
     def work() -> None:
@@ -116,40 +136,33 @@ def by_clients(port: int, clients: int, pixels: np.ndarray, n: int) -> float:
             assert status == 200, answer
             draws.append(output(answer, "draws")[0])
 
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), _processor(pid)
     threads = [threading.Thread(target=work) for _ in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(draws) / (time.perf_counter() - begun)
+    return sum(draws) / (time.perf_counter() - begun), sum(draws) / (_processor(pid) - used)
 
 
 def throughput(place: Path, number: int, n: int, rounds: int) -> None:
-    pixels, ratios, speeds = (
-        images(number),
-        {clients: [] for clients in CLIENTS},
-        {c: [] for c in ("command", *CLIENTS)},
-    )
+    pixels, ratios = images(number), {clients: [] for clients in CLIENTS}
+    commands = []
     for turn in range(rounds):
         before = certified(place, number, n)
-        with served(place, "--state", f"state-{turn}") as (port, _):
-            by_clients(port, 8, pixels[:16], n)  # warm
-            found = {clients: by_clients(port, clients, pixels, n) for clients in CLIENTS}
-        command = statistics.mean([before, certified(place, number, n)])
-        speeds["command"].append(command)
-        for clients, speed in found.items():
-            speeds[clients].append(speed)
-            ratios[clients].append(speed / command)
-    print(
-        f"throughput: {number} inputs, n = {n}, {rounds} rounds in turns; "
-        f"command {_median(speeds['command']):,.0f} draws/s"
-    )
-    for clients in CLIENTS:
-        print(
-            f"  {clients} clients: {_median(speeds[clients]):,.0f} draws/s, ÷ command {_median(ratios[clients]):.3f} "
-            f"({min(ratios[clients]):.3f} to {max(ratios[clients]):.3f})"
-        )
+        with served(place, "--state", f"state-{turn}") as (port, process):
+            by_clients(port, process.pid, 8, pixels[:16], 1000)  # warm
+            found = {clients: by_clients(port, process.pid, clients, pixels, n) for clients in CLIENTS}
+        command = np.mean([before, certified(place, number, n)], axis=0)
+        commands.append(command)
+        for clients, speeds in found.items():
+            ratios[clients].append(np.array(speeds) / command)
+    told = "{:,.0f} draws/s, {:,.0f} a processor second".format(*np.median(commands, axis=0))
+    print(f"throughput: {number} inputs, n = {n}, {rounds} rounds in turns; command {told}")
+    for clients, values in ratios.items():
+        middle, low, high = (form(values, axis=0) for form in (np.median, np.min, np.max))
+        words = [f"{a:.3f} ({b:.3f} to {c:.3f})" for a, b, c in zip(middle, low, high, strict=True)]
+        print(f"  {clients} clients ÷ command: {words[0]}; by processor seconds {words[1]}")
 
 
 def latency(place: Path, number: int = 300) -> None:
@@ -177,7 +190,7 @@ def latency(place: Path, number: int = 300) -> None:
 
 def overload(place: Path, n: int) -> None:
     with served(place, "--state", "overload", "--waiting", "32") as (port, process):
-        capacity = by_clients(port, 8, images(32), n) / (n + 100)
+        capacity = by_clients(port, process.pid, 8, images(32), n)[0] / (n + 100)
         rate, statuses, late, slowest = 4 * capacity, Counter(), 0, 0.0
         before, peak, lock = _rss(process.pid), 0, threading.Lock()
         local = threading.local()
