@@ -22,11 +22,11 @@ SLOW = (
     "cli/test_interrupt.py", "callbacks/", "test_arguments.py", "test_calls.py", "test_held.py",
     "cli/test_known_radius.py", "cli/test_linear_geometry.py", "cli/test_main.py", "cli/test_memory_command.py",
     "cli/test_noises_command.py", "cli/test_noises_everywhere.py", "cli/test_plan_command.py",
-    "cli/test_route_command.py", "cli/test_shared_memory.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py",
-    "docs/test_pages.py", "engine/", "ensembles/", "examples/", "hostile/", "memory/test_memory_kill.py",
+    "cli/test_route_command.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py", "docs/test_pages.py", "engine/",
+    "ensembles/", "examples/", "hostile/", "cli/test_shared_memory.py", "memory/test_memory_kill.py",
+    "memory/test_postgres.py", "memory/test_postgres_replicas.py",
     "memory/test_memory_made.py", "report/test_economy.py", "report/test_section_aces.py", "runs/test_faults.py",
-    "runs/test_kill.py", "runs/test_remember.py", "server/test_openapi.py", "server/test_real_service.py",
-    "server/test_run.py", "server/test_service_replicas.py", "studies/",
+    "runs/test_kill.py", "runs/test_remember.py", "server/", "studies/",
     "test_compositions.py", "test_smoothed.py", "training/", "zoo/",
 )  # fmt: skip
 

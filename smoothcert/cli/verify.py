@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -56,6 +57,8 @@ def command(
         check_seed(seed)
     check = RunCheck(Places(model, data, memory, _secret(secret)), keys, threads, as_json)
     if run.is_dir() or not run.exists():
+        if secret is not None:
+            raise OptionError("--secret belongs to a certificate that a service gave; got it with a run")
         findings = check.of_run(run, number, seed)
     else:
         findings = check.of_certificate(run, number != 0)
@@ -67,10 +70,17 @@ def _secret(given: str | None) -> str | None:
     """The secret that a service has told: in a file that `smoothcert serve reveal` wrote, or as it is."""
     from smoothcert import foreign
 
-    if given is None or not foreign.is_there(Path(given)):
-        return given
-    table = foreign.parse_json(foreign.content(Path(given), "the secret of a service"), f"'{given}'")
-    return str(foreign.typed(dict[str, str], table, "secret").get("secret", ""))
+    if given is None:
+        return None
+    text = given
+    if foreign.is_there(Path(given)):
+        table = foreign.parse_json(foreign.content(Path(given), "the secret of a service"), f"'{given}'")
+        text = str(table.get("secret", "")) if isinstance(table, dict) else ""
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise OptionError(
+            f"--secret must be a file of `smoothcert serve reveal`, or 64 hexadecimal digits; got '{given}'"
+        )
+    return text
 
 
 def _redraws(text: str | None) -> int | None:

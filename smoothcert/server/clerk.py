@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from smoothcert.contracts import ABSTAIN, EVERY, Tensor
-from smoothcert.errors import SmoothcertError
 from smoothcert.memory import Memory
 from smoothcert.report.certificate import with_words
 from smoothcert.runs.certificate import Document
@@ -81,7 +80,7 @@ class Clerk:
         try:
             if kept := [one.certificate for one in answers if one.certificate is not None]:
                 self.evidence.keep(kept)
-        except SmoothcertError:
+        except Exception:  # a full disk, a database that is gone: nobody is answered, and the next may be luckier
             log.exception("certificates could not be kept")
             for one in answers:
                 one.ticket.pending.fail(RequestError(503, "certificates cannot be kept now; come again", 5))

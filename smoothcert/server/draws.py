@@ -127,11 +127,11 @@ class Drawer(Iterator[Job]):
         prepare = self.offer.prepare
         most = 1 if prepare is None or device_of(prepare.network) != "cpu" else CHUNK
         some = list(itertools.islice(self._in_time(), most))
+        self._begun.update({ticket.number: ticket for ticket in some})  # from now on told if anything fails
         for ticket, noise in zip(some, self._noises(some), strict=True):
             own = replace(ticket.source, noise=noise)
             level = None if prepare is None else float(getattr(noise, "sigma", 0.0))
             steps = with_clean(own, ticket.spec.procedure(own, ticket.x.numel()), level)
-            self._begun[ticket.number] = ticket
             heapq.heappush(self._deadlines, (ticket.deadline, ticket.number))
             self._jobs.append(Job(ticket.number, ticket.x, steps, ticket.seed))
 
