@@ -163,7 +163,7 @@ def reveal(
         table = foreign.parse_json(foreign.content(path, "the secret"), "the secret")
         store.tell(table["commitment"], table["secret"])
     wrote(path)
-    say(f"told: smoothcert verify CERTIFICATE --secret {shlex.quote(str(path))}")
+    say(f"told: smoothcert verify CERTIFICATE --model MODEL --secret {shlex.quote(str(path))}")
 
 
 def _check_limits(limits: ServiceLimits, notice: float) -> None:

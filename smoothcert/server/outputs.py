@@ -69,7 +69,10 @@ def _votes(votes: Sequence[Sequence[int]], classes: int) -> list[int]:
 
 
 def _stood_under(request: InferRequest, model: ServedModel) -> dict[str, str | float | bool]:
-    """The model's parameters, with the request's own in their place; a prediction has no radius."""
+    """The model's parameters, with the request's own in their place; a prediction has no radius.
+
+    The operator's n is for certificates of the largest radius: for other questions it is not the number of draws.
+    """
     own = {"alpha": request.alpha, "radius": request.radius, "n": request.n}
     found = {
         **model.parameters(),
@@ -78,4 +81,6 @@ def _stood_under(request: InferRequest, model: ServedModel) -> dict[str, str | f
     }
     if request.mode == "predict":
         found.pop("radius", None)
+    if request.n is None and (request.mode == "predict" or "radius" in found):
+        del found["n"]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,7 +81,8 @@ def test_an_answer_in_json():
     found = json.loads(text)
     assert headers == {"content-type": "application/json"}
     assert (found["model_name"], found["model_version"], found["id"]) == ("tiny", DIGEST, "mine")
-    assert found["parameters"] == {**CORE.model.parameters(), "alpha": 0.01, "mode": "certify"}
+    told = {**CORE.model.parameters(), "alpha": 0.01, "mode": "certify"}
+    assert found["parameters"] == {name: value for name, value in told.items() if name != "n"}
     assert {output["name"]: (output["datatype"], output["shape"], output["data"]) for output in found["outputs"]} == {
         "label": ("INT64", [2], [3, -1]),
         "radius": ("FP64", [2], [0.75, 0.0]),
@@ -108,10 +110,21 @@ def test_an_answer_in_binary_is_exactly_these_bytes():
     assert sizes == [16, 16, 2, 8 + len(reason)]
 
 
+def stood_under(model=CORE.model, **parameters):
+    asked = parsed(body(GREY.tolist(), parameters=parameters))
+    return json.loads(render(asked.request, asked.wanted, ANSWERS, model)[0])["parameters"]
+
+
 def test_a_prediction_says_no_radius():
-    asked = parsed(body(GREY.tolist(), parameters={"mode": "predict"}))
-    found = json.loads(render(asked.request, asked.wanted, ANSWERS, CORE.model)[0])
-    assert "radius" not in found["parameters"] and found["parameters"]["mode"] == "predict"
+    found = stood_under(mode="predict")
+    assert "radius" not in found and found["mode"] == "predict"
+
+
+def test_n_is_told_where_it_is_the_number_of_draws_or_was_asked_for():
+    largest = replace(CORE.model, radius=None)
+    assert stood_under(largest)["n"] == CORE.model.n and stood_under(radius=0.2, n=700)["n"] == 700
+    for model, parameters in ((CORE.model, {}), (largest, {"radius": 0.2}), (largest, {"mode": "predict"})):
+        assert "n" not in stood_under(model, **parameters)
 
 
 @pytest.mark.parametrize("name", ["priority", "timeout", "headers", "sequence_id", "triton_enable_empty"])
