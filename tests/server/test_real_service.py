@@ -21,11 +21,12 @@ from processes import ServeProcess, refuses, until
 from scipy.stats import norm
 from test_app import BROWSER, bearer, outputs
 from test_malformed import TELLING, sent
+from test_openapi import call_every_operation
 
 from smoothcert.cli.main import run
 from smoothcert.server.keys import add_key
 
-http = pytest.importorskip("tritonclient.http")
+http, schemathesis = pytest.importorskip("tritonclient.http"), pytest.importorskip("schemathesis")
 pytestmark = pytest.mark.xdist_group("real service")
 
 SIGMA, SURE = 0.25, 1e-9  # an α at which no test is unlucky
@@ -225,6 +226,11 @@ def test_malformed_requests_are_refused_in_one_line_and_leave_nothing_behind(
         log = service.log.read_text()
         assert "Traceback" not in log and "unforeseen" not in log
         assert not any(key in log for key in keys.values())
+
+
+@pytest.mark.parametrize("mode", schemathesis.GenerationMode)
+def test_every_operation_answers_as_openapi_says(plain: ServeProcess, mode: Any) -> None:
+    call_every_operation(mode, plain.port, httpx.get(plain.model).json()["versions"][0])
 
 
 def test_a_deadline_abstains_and_says_so(plain: ServeProcess, gate: Gate) -> None:
