@@ -62,7 +62,7 @@ OPERATIONS = (
     Operation((f"{MODEL}/infer", f"{VERSION}/infer"), "infer", "Predict or certify a batch of inputs",
               s.answer("One answer an input.", s.ref("InferAnswer")), (404, 408, 413, 415, 503), True, "POST"),
     Operation(("/v2/certificates/{certificate}",), "certificate", "The evidence behind an answer",
-              s.answer("The document; a page for a browser.", s.ref("Certificate")), (404,), True),
+              s.answer("The document; a page for a browser.", s.ref("Certificate")), (404, 503), True),
     Operation(("/v2/examples",), "examples", "Names of inputs to try", s.answer("Names.", s.ref("Examples")), (), True),
     Operation(("/v2/examples/{number}",), "example", "An input to try, as a picture",
               s.answer("A picture.", {"type": "string", "format": "binary"}, "image/png"), (404,), True),

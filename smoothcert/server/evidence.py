@@ -25,6 +25,7 @@ from smoothcert.spec import now
 
 T = TypeVar("T")
 PATIENCE = 30.0  # seconds in which a database that went away must be back
+BRIEF = 5.0  # seconds that a reader waits for it, or for who writes
 SCHEMA = "smoothcert_evidence"  # of a PostgreSQL database
 LARGEST = 2**28  # bytes of one document
 LOCK = 7309  # PostgreSQL's number of the lock under which tables are made
@@ -70,7 +71,7 @@ class EvidenceStore:
     def find(self, certificate: str, owner: str) -> dict[str, Any] | None:
         """The document under this id, if it is this owner's; with its secret, where that has been told."""
         query = f"SELECT document FROM smoothcert_certificates WHERE id = {self.mark} AND owner = {self.mark}"
-        row = self._done(lambda base: base.execute(query, (certificate, owner)).fetchone())
+        row = self._done(lambda base: base.execute(query, (certificate, owner)).fetchone(), BRIEF)
         return None if row is None else unpacked(bytes(row[0]))
 
     def of_region(self, memory: str, region: int) -> str:
@@ -88,11 +89,12 @@ class EvidenceStore:
     def told(self, commitment: str) -> str:
         """A secret that has been told; empty while it is none of those."""
         query = f"SELECT secret FROM smoothcert_secrets WHERE commitment = {self.mark}"
-        row = self._done(lambda base: base.execute(query, (commitment,)).fetchone())
+        row = self._done(lambda base: base.execute(query, (commitment,)).fetchone(), BRIEF)
         return "" if row is None else str(row[0])
 
     def close(self) -> None:
-        with self._lock:
+        """Let go of it, unless somebody still waits for a database that is away."""
+        with contextlib.suppress(OutputError), self._alone(BRIEF):
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -109,10 +111,19 @@ class EvidenceStore:
         for row in regions:
             base.execute(f"INSERT INTO smoothcert_region_certificates VALUES ({three}) ON CONFLICT DO NOTHING", row)
 
-    def _done(self, work: Callable[[Any], T]) -> T:
+    @contextlib.contextmanager
+    def _alone(self, patience: float) -> Iterator[None]:
+        if not self._lock.acquire(timeout=patience):
+            raise OutputError(f"evidence {self.place} must be free within {patience:g} s; somebody else still writes")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _done(self, work: Callable[[Any], T], patience: float = PATIENCE) -> T:
         """One transaction; begun again, for a bounded time, where the database went away."""
-        until = time.monotonic() + PATIENCE
-        with self._lock:
+        until = time.monotonic() + patience
+        with self._alone(patience):
             while True:
                 try:
                     return self._once(work)

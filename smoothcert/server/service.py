@@ -22,6 +22,7 @@ import numpy as np
 
 from smoothcert.contracts import Procedure, Source, Tensor
 from smoothcert.data import one_input
+from smoothcert.errors import OutputError
 from smoothcert.memory import Memory
 from smoothcert.report.certificate import page
 from smoothcert.report.inputs import Album
@@ -44,6 +45,7 @@ from smoothcert.server.values import (
 from smoothcert.spec import Spec
 
 GRACE = 0.5  # seconds after its deadline in which an answer may still come from the engine
+LAST = 10.0  # seconds in which threads must have ended, once all callers are answered
 LONGEST_WAIT = 60  # seconds after which a refused client is told to come again, at the most
 
 log = logging.getLogger("smoothcert.server")
@@ -162,6 +164,13 @@ class Service(ServiceCore):
         return min(LONGEST_WAIT, max(1, math.ceil(self._inside * self._drawer.seconds / 2)))
 
     def document(self, certificate: str, key: str) -> Mapping[str, Any] | None:
+        try:
+            return self._found(certificate, key)
+        except OutputError as error:
+            log.exception("a certificate could not be read")
+            raise RequestError(503, "certificates cannot be read now; come again", 5) from error
+
+    def _found(self, certificate: str, key: str) -> Mapping[str, Any] | None:
         found = self.evidence.find(certificate, key)
         if found is None:
             return None
@@ -187,6 +196,7 @@ class Service(ServiceCore):
         while self._waiting and not self._failures:
             await asyncio.sleep(0.02)
         self._clerk.inbox.put(None)
+        end = time.monotonic() + LAST  # nobody waits any more for what is still under way
         for thread in self._threads:
-            await asyncio.to_thread(thread.join, LONGEST_WAIT)
-        self.evidence.close()
+            await asyncio.to_thread(thread.join, max(0.0, end - time.monotonic()))
+        await asyncio.to_thread(self.evidence.close)

@@ -126,7 +126,7 @@ class ServiceCore(Protocol):
         """One answer an input, in order. RequestError where it cannot be taken: 400, or 503 when too much waits."""
 
     def document(self, certificate: str, key: str) -> Mapping[str, Any] | None:
-        """The certificate document under this id, if this key may read it."""
+        """The certificate document under this id, if this key may read it. RequestError(503): nobody can now."""
 
     def page(self, certificate: str, key: str) -> str | None:
         """The same for people, as HTML."""

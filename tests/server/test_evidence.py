@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from smoothcert.errors import OptionError, OutputError
+from smoothcert.server import evidence
 from smoothcert.server.evidence import KeptCertificate, open_evidence
 
 
@@ -77,6 +78,30 @@ def test_a_database_that_comes_back_has_lost_nothing(postgres):
     postgres.restart("immediate")
     store.keep([kept("after")])
     assert store.find("idbefore", "alice") and store.find("idafter", "alice")
+    store.close()
+
+
+def test_readers_do_not_wait_long_for_writers(place, monkeypatch):
+    monkeypatch.setattr(evidence, "BRIEF", 0.05)
+    store = open_evidence(place)
+    store.keep([kept(1)])
+    with store._lock:  # as who waits for a database holds it
+        for ask in (lambda: store.find("id1", "alice"), lambda: store.told("c")):
+            with pytest.raises(OutputError, match=r"must be free within 0\.05 s"):
+                ask()
+        store.close()  # leaves it be
+    assert store.find("id1", "alice")
+    store.close()
+
+
+def test_a_database_that_stays_away_is_said_to_be(postgres, monkeypatch):
+    monkeypatch.setattr(evidence, "BRIEF", 0.2)
+    store = open_evidence(postgres.url())
+    postgres.stop("fast")
+    with pytest.raises(OutputError, match="must be reachable"):
+        store.find("id1", "alice")
+    postgres.start()
+    assert store.find("nobody's", "alice") is None
     store.close()
 
 

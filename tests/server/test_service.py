@@ -25,7 +25,8 @@ from smoothcert.preparation.per_input_sigma import PerInputSigma
 from smoothcert.report.certificate import with_words
 from smoothcert.runs.certificate import read_document, verify_document
 from smoothcert.runs.verify import Places
-from smoothcert.server import secret
+from smoothcert.server import evidence, secret
+from smoothcert.server import service as service_module
 from smoothcert.server.evidence import open_evidence
 from smoothcert.server.offer import DefaultQuestion, make_offer, two_digits
 from smoothcert.server.service import Service
@@ -41,8 +42,8 @@ async def serving(folder, model="linear:score", noise=None, shape=(4,), limits=N
     offer = make_offer(model, noise or None, shape, options.pop("default", None), **options)
     opened = None if memory is None else opener(memory, offer)
     with secret.held(folder / "state") as held:
-        evidence = open_evidence(str(folder / "evidence.sqlite"))
-        service = Service(offer, held, evidence, limits or ServiceLimits(), opened)
+        store = open_evidence(str(folder / "evidence.sqlite"))
+        service = Service(offer, held, store, limits or ServiceLimits(), opened)
         service.start()
         try:
             yield service
@@ -150,6 +151,23 @@ def test_an_answer_is_kept_recomputed_and_once_the_secret_is_told_drawn_again(tm
 
     with_seed = checked(asyncio.run(again()))  # which now tells its own seed
     assert with_seed.problems == [] and with_seed.redrawn == 1
+
+
+def test_an_end_does_not_wait_for_what_nobody_waits_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_module, "LAST", 0.1)
+    monkeypatch.setattr(evidence, "BRIEF", 0.1)
+
+    async def main():
+        async with serving(tmp_path) as service:
+            with service.evidence._lock:  # as where a database is away
+                (found,) = await one(service, [0.9, 0.1, 0.5, 0.5], n=500, deadline=0.05)
+                assert found.abstained
+                with pytest.raises(RequestError, match="certificates cannot be read now") as refused:
+                    await asyncio.to_thread(service.document, "any", "")
+                assert (refused.value.status, refused.value.retry_after) == (503, 5)
+                await asyncio.wait_for(service.close(), 5)
+
+    run(main)
 
 
 @pytest.mark.parametrize(
