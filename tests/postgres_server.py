@@ -28,6 +28,7 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="smoothcert-pg-"))
         self.root = os.geteuid() == 0
         if self.root:
+            self._programs = _copied(self._programs, self.folder / "programs")
             os.chown(self.folder, NOBODY, NOBODY)
         self.port = _free_port()
         self._names = itertools.count()
@@ -74,6 +75,15 @@ class PostgresServer:
                 [self._programs / program, *words], stdout=said, stderr=said, cwd=self.folder, timeout=120, **who
             )
         assert done.returncode == 0, place.read_text()
+
+
+def _copied(programs: Path, to: Path) -> Path:
+    """Programs and the libraries beside their package: nobody may not look into root's folders, where they may lie."""
+    whole, package = programs.parent, programs.parent.parent
+    for part in (whole, package.parent / f"{package.name}.libs"):
+        if part.is_dir():
+            shutil.copytree(part, to / part.relative_to(package.parent), symlinks=True)
+    return to / programs.relative_to(package.parent)
 
 
 def _free_port() -> int:
