@@ -7,6 +7,7 @@ number of worker processes gives the same training.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,19 +74,22 @@ def fed(reader: BatchReader, workers: int) -> Iterator[Tensor]:
     if workers == 0:
         found: Iterator[Any] = (reader[number] for number in range(len(reader)))
     else:
-        # A generator of its own: a loader would draw from torch's global one, and layers would see other numbers.
-        loader: DataLoader[Any] = DataLoader(
-            reader,
-            batch_size=None,
-            num_workers=min(workers, len(reader)),
-            prefetch_factor=_AHEAD,
-            generator=torch.Generator(),
-        )
-        found = iter(loader)
+        found = _loaded(reader, min(workers, len(reader)))
     for batch in found:
         if isinstance(batch, SmoothcertError):
             raise batch
         yield batch
+
+
+def _loaded(reader: BatchReader, workers: int) -> Iterator[Any]:
+    # A generator of its own: a loader would draw from torch's global one, and layers would see other numbers.
+    own = torch.Generator()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of more workers than cores, which somebody asked for
+        loader: DataLoader[Any] = DataLoader(
+            reader, batch_size=None, num_workers=workers, prefetch_factor=_AHEAD, generator=own
+        )
+        return iter(loader)
 
 
 def batches(order: Array, size: int, rank: int, processes: int) -> list[Array]:

@@ -191,13 +191,14 @@ def describe_training(settings: Settings, noise: str) -> list[str]:
     kept = f", {chosen.held_out['inputs']:,} kept back" if chosen.held_out is not None else ""
     mean, std = (" ".join(f"{value:g}" for value in facts["normalisation"][key]) for key in ("mean", "std"))
     whose = settings.known_as or "none was named: --as says which data set these are"
+    rate = f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs"
     return [
         f"{settings.arch} for {list(training.shape)}: {cost(network(facts, settings), training.shape)}",
         f"{settings.data}: {len(training):,} training inputs{kept}, {steps:,} steps an epoch",
         f"normalisation: mean {mean}, std {std} ({whose})",
         f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in facts["objective"].items()),
         noise,
-        f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs{_drops(settings)}",
+        rate + _drops(settings),
         f"momentum {settings.momentum:g}{' (Nesterov)' * (settings.optimiser == 'sgd' and settings.nesterov)}, "
         f"weight decay {settings.weight_decay:g}, augmentation {settings.augment}",
     ]

@@ -96,10 +96,14 @@ class PublishedTraining:
         """Where a training is not as published: settings as `Settings.table` has them, options of its objective."""
         return [
             Departure(name, found[name], wanted.value)
-            for own, found in ((self.settings, settings), (self.options, options))
+            for own, found in ((self._ordered, settings), (self.options, options))
             for name, wanted in own.items()
             if name in found and _plain(found[name]) != _plain(wanted.value)
         ]
+
+    @property
+    def _ordered(self) -> dict[str, Published]:
+        return {name: self.settings[name] for name in sorted(self.settings, key=ORDER.index)}
 
     def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Its settings, to be overruled by these; drops of a schedule that was given up are given up with it."""
@@ -117,14 +121,8 @@ class PublishedTraining:
     def lines(self) -> list[str]:
         """The recipe in words, a line a value."""
         head = f"recipe {self.recipe}, {self.title}; {self.data}, {self.objective}, sigma {self.sigma:g}"
-        order = sorted(self.settings, key=ORDER.index)
-        values = {**{name: self.settings[name] for name in order}, **self.options_named}
-        return [head, *(f"  {name} {value.words}" for name, value in values.items())]
-
-    @property
-    def options_named(self) -> dict[str, Published]:
-        """The options of the objective, told apart from settings of the same name."""
-        return {f"{self.objective}'s {name}": value for name, value in self.options.items()}
+        named = {f"{self.objective}'s {name}": value for name, value in self.options.items()}
+        return [head, *(f"  {name} {value.words}" for name, value in {**self._ordered, **named}.items())]
 
 
 @dataclass(frozen=True)
