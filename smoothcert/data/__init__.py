@@ -158,6 +158,22 @@ class Subset:
                 )
 
 
+def same_list(one: Subset, other: Subset) -> bool | None:
+    """Whether two subsets are of one list of inputs, so that equal indices are equal inputs; None: not to be known."""
+    from smoothcert import catalog
+    from smoothcert.data import _folder
+
+    named = catalog.names("data")
+    if one.spec in named and other.spec in named:
+        return (one.spec, one.split) == (other.spec, other.split)
+    paths = [_expanded(subset.spec).resolve() for subset in (one, other)]
+    if one.spec in named or other.spec in named or paths[0] != paths[1]:
+        return None
+    if not foreign.is_folder(paths[0]):
+        return True  # a file holds one split, whatever it is called
+    return _folder.split_folder(paths[0], one.split) == _folder.split_folder(paths[0], other.split)
+
+
 def one_input(x: Tensor, name: str = "request") -> Inputs:
     """A single input that somebody sent, as data: index 0, and a label −1, for nobody has said which one is right."""
     import numpy as np

@@ -60,7 +60,7 @@ class FolderStore:
 
 def load_folder(root: Path, subset: Subset) -> Inputs:
     """The selected images of a split; a class's number is its place among the sorted folder names."""
-    folder, image_size = _split_folder(root, subset.split), subset.image_size
+    folder, image_size = split_folder(root, subset.split), subset.image_size
     classes = [path for path in _listed(folder) if foreign.is_folder(path) and not path.name.startswith(".")]
     if not classes:
         raise DataError(f"folder '{folder}' must hold one folder for each class; got none")
@@ -107,7 +107,8 @@ def _values(image: Image.Image) -> Array:
     return (pixels / 255.0).astype(np.float32)
 
 
-def _split_folder(root: Path, split: str) -> Path:
+def split_folder(root: Path, split: str) -> Path:
+    """Where the images of a split lie."""
     candidates = [split, "val"] if split == "test" else [split]
     for name in candidates:
         if (root / name).is_dir():

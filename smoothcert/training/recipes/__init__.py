@@ -126,7 +126,7 @@ class PublishedTraining:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """The published settings of one paper; `objective` is meant where none is asked for."""
 
     name: str
@@ -177,14 +177,14 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def find(name: str) -> Recipe:
+def find(name: str) -> TrainingRecipe:
     """The recipe of this name."""
     if name not in names():
         raise unknown("recipe of training", name, names())
     path = FOLDER / f"{name}.toml"
     table = foreign.parse_toml(path.read_bytes(), f"recipe {path}", OptionError)
     rows = tuple(_row(row, table["sources"]) for row in table["row"])
-    return Recipe(name, table["title"], table["objective"], rows)
+    return TrainingRecipe(name, table["title"], table["objective"], rows)
 
 
 def shown(value: Any) -> str:
