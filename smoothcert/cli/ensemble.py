@@ -217,7 +217,9 @@ def forecast(
     engine: o.Engine = "auto",
     threads: o.Threads = None,
     as_json: Json = False,
-    out: Annotated[Path | None, typer.Option(help="Pictures: OUT and OUT-fit, each as .svg and .png.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Pictures: OUT, OUT-fit and OUT-maps, each as .svg and .png.")
+    ] = None,
     set_: o.NoiseSet = None,
 ) -> None:
     """Forecast the radii of ensembles of other sizes from a few members, by the variance of their scores.

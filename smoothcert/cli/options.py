@@ -289,7 +289,7 @@ def preparation_of(
             raise OptionError(f"--{option} belongs to --sigma-per-input; got it without")
         return None
     climbs_lam = hasattr(noise, "lam") and search in (None, "ascent")
-    part = PerInputSigma(**{"steps_in": "lam" if climbs_lam else "sigma", **given})
+    part = PerInputSigma(**{"steps_in": "lam" if climbs_lam else None, **given})
     part.check(noise)
     return part
 

@@ -29,7 +29,7 @@ from smoothcert.noise import ScalableNoise, at_level, check_level, described
 from smoothcert.preparation import estimate, slope
 
 SEARCHES = ("ascent", "grid", "votes")
-UNITS = ("sigma", "lam")
+UNITS = ("sigma", "lam")  # the first goes without saying, and is not kept
 FEWEST = 20  # votes a level; fewer cannot tell levels apart
 PURPOSE = "sigma"
 _WIDEST = 4.0  # without bounds of the user's, a level stays within this factor of the given one
@@ -47,15 +47,15 @@ class PerInputSigma:
     search: str = "ascent"
     follow: bool = False
     evaluations: int = 200  # of grid and votes, in all: levels × draws
-    steps_in: str = (
-        "sigma"  # what an ascent steps in; lam: the half-width of uniform noise, as published for l1 (App. G)
-    )
+    steps_in: str | None = None  # lam: an ascent steps in the half-width of uniform noise (App. G); None: in σ
 
     def __post_init__(self) -> None:
         if self.search not in SEARCHES:
             raise unknown("search of per_input_sigma", str(self.search), SEARCHES)
-        if self.steps_in not in UNITS:
+        if self.steps_in not in (None, *UNITS):
             raise unknown("steps_in of per_input_sigma", str(self.steps_in), UNITS)
+        if self.steps_in == UNITS[0]:
+            object.__setattr__(self, "steps_in", None)
         require_count("per_input_sigma", steps=self.steps, draws=self.draws, evaluations=self.evaluations)
         require_number("per_input_sigma", least=math.ulp(0.0), step_size=self.step_size)
         if self.search == "votes" and self.draws < FEWEST:
