@@ -80,6 +80,8 @@ def make(
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
     numbers, kind = _numbers(weights), vote or ("soft" if weights in (None, "signed") else "weighted")
     given = data is not None or held_out
+    if best is not None and not 1 <= best <= len(members):
+        raise OptionError(f"--best must be from 1 to the {len(members)} members; got {best}")
     if data is not None and held_out:
         raise OptionError("--held-out of an ensemble must go without --data; got both")
     own, rest = o.settings_of("noise", noise, set_) if given else ([], set_)

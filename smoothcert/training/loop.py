@@ -94,12 +94,13 @@ def train(
     inputs, watched = chosen.training, chosen.watched
     setup.require_grid(settings, inputs.tensor(0))
     require_augmentation(settings, inputs)
+    decoders = workers_for(inputs, workers)
     config = setup.config(settings, chosen, objective, fabric.world_size)
     network = setup.network(config, settings)
     if fabric.is_global_zero:
         setup.require_writable(out)
     fabric.barrier()
-    work = Work.begun(settings, inputs, network, objective, fabric, workers_for(inputs, workers))
+    work = Work.begun(settings, inputs, network, objective, fabric, decoders)
     if found is not None:
         config = _restore(work, found, out)
     watch.started(config["epoch"], settings.epochs, work.steps)

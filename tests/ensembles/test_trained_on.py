@@ -149,8 +149,8 @@ def test_the_best_few_are_taken(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--best", "4", "--data", "digits", "--sigma", "0.25"], "must be at most its 3 members; got 4"),
-    (["--best", "0", "--data", "digits", "--sigma", "0.25"], "best of an ensemble must be a number of members of at"),
+    (["--best", "4", "--data", "digits", "--sigma", "0.25"], "--best must be from 1 to the 3 members; got 4"),
+    (["--best", "0", "--data", "digits", "--sigma", "0.25"], "--best must be from 1 to the 3 members; got 0"),
     (["--best", "2"], "--best 2 needs hold-out inputs; give --data, or --held-out, and --sigma"),
     (["--weights", "signed", "--vote", "weighted", "--data", "digits", "--sigma", "0.25"], "weights must be soft; got"),
     (["--weights", "signed", "--early-exit", "--data", "digits", "--sigma", "0.25"], "signed weights must be of all"),
