@@ -23,20 +23,19 @@ import tomli_w
 
 from smoothcert import zoo
 from smoothcert.classifiers import digest
+from smoothcert.errors import OptionError
 from smoothcert.files import write_whole
 from smoothcert.report.metrics import figures, radius_name
 from smoothcert.runs.store import read
-from smoothcert.training import RATES, Settings
+from smoothcert.training import RATES, Settings, recipes
 from smoothcert.training.checkpoints import CONFIG, WEIGHTS, read_config
-from smoothcert.training.setup import objective
 
 RADII = (0.0, 0.25, 0.5, 0.75)
-PUBLISHED_EPOCHS = {"macer": 440}  # others: the 150 of Cohen et al.
 HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measured.command`.\n\n"
 
 # Fields of Settings as options of `smoothcert train`; the others bear their own names.
-OPTION = {"start": "--from", "value_range": "--range"}
-UNSAID = ("momentum", "weight_decay")  # no options of the command line
+OPTION = {"start": "--from", "value_range": "--range", "data_set": "--as"}
+SEPARATE = ("recipe",)  # every setting is said by itself
 
 
 def main() -> None:
@@ -85,35 +84,30 @@ def entry(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
 def training(settings: Mapping[str, Any], out: str) -> list[str]:
     """The command that makes these settings: every option that is not at its default."""
     defaults = {**Settings("", "").table(), "lr": RATES[settings.get("optimiser", "sgd")]}
-    for name in UNSAID:
-        if settings[name] != defaults[name]:
-            sys.exit(
-                f"{name} of the training must be {defaults[name]}, as smoothcert train has it; got {settings[name]}"
-            )
     words = ["smoothcert", "train"]
     for name, value in settings.items():
-        if value == defaults[name]:
+        if value == defaults[name] or name in SEPARATE:
             continue
         if name in ("arch_options", "objective_options"):
             words += [word for option, inner in value.items() for word in ("--set", f"{option}={_text(inner)}")]
         else:
             flag = OPTION.get(name, f"--{name.replace('_', '-')}")
-            words += [flag] if value is True else [flag, _text(value)]
+            switch = flag if value is True else flag.replace("--", "--no-", 1)
+            words += [switch] if isinstance(value, bool) else [flag, _text(value)]
     return [*words, "--threads", "1", "--out", out]  # one thread: the same bits again
 
 
 def about(config: Mapping[str, Any]) -> str:
-    """How the training differs from the published one, in a sentence."""
-    settings = Settings(**{**config["settings"], "objective_options": {}})
-    published = dataclasses.asdict(objective(settings))  # type: ignore[call-overload]
-    epochs = PUBLISHED_EPOCHS.get(settings.objective, 150)
-    told = [f"{settings.epochs} {settings.schedule} epochs (published: {epochs})"]
-    told += [
-        f"{name} {value} (published: {published[name]})"
-        for name, value in config["objective"].items()
-        if value != published[name]
-    ]
-    return f"Reduced: {', '.join(told)}."
+    """Every setting that is not the published one, in a sentence."""
+    settings = Settings(**config["settings"])
+    name = recipes.OF.get(settings.objective)
+    try:
+        published = recipes.find(name or "").training(settings.data, settings.objective, settings.level)
+    except OptionError:
+        what = f"{settings.objective} on {settings.data} at sigma {settings.level:g}"
+        return f"No recipe has {what}: {settings.epochs} {settings.schedule} epochs."
+    found = [departure.words for departure in published.departures(settings.table(), config["objective"])]
+    return f"Recipe {name}, but {', '.join(found)}." if found else f"Recipe {name}, as published."
 
 
 def certification(name: str, settings: Mapping[str, Any], skip: int, n: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -38,6 +38,10 @@ def command(
     sigma_bounds: Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")] = None,
     sigma_search: Annotated[str | None, typer.Option(help="ascent (needs gradients), grid or votes.")] = None,
     evaluations: Annotated[int | None, typer.Option(help="Copies in all, of grid and votes.  [default: 200]")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Search for the class that leads at each level.")] = False,
+    steps_in: Annotated[
+        str | None, typer.Option(help="What an ascent steps in: sigma or lam.  [default: lam for uniform noise]")
+    ] = None,
     memory: o.Memory = None,
     order: o.MemoryOrder = None,
     frozen: o.Frozen = False,
@@ -55,7 +59,8 @@ def command(
     chosen, rest = o.noise_of(noise, sigma, set_)
     scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
     procedure = Certify(n0, scheme, cast("TestClass", against))  # which refuses any other word
-    search = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
+    search: dict[str, Any] = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
+    search |= {"steps_in": steps_in, "follow": follow or None}
     preparation = o.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
     o.check_memory(memory, order, frozen, chosen, sigma_per_input, against)
     use = None if memory is None else MemoryUse(memory, None if frozen else order or "index", alone=frozen)

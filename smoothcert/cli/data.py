@@ -48,6 +48,25 @@ def list_(as_json: Json = False) -> None:
     say("--data also takes an .npz file (arrays x, y) or a folder of images (<split>/<class>/*.png|jpeg)")
 
 
+@app.command("digest")
+def digest(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data set's name, file.npz, or a folder of images.")],
+    split: o.Split = "train",
+    contents: Annotated[bool, typer.Option("--contents", help="Also of the values: opens every file.")] = False,
+    range: o.Range = None,
+    image_size: o.ImageSize = None,
+) -> None:
+    """Print the digest that checkpoints keep of their data: of a folder, the sha256 of its listing.
+
+    smoothcert data digest /data/imagenet --split train --image-size 224
+    """
+    inputs = o.subset(data, split, 1, -1, range, image_size).load()
+    listed = "names, sizes, labels and indices" if inputs.decoded else "values, labels and indices"
+    say(f"{inputs.listing_digest}  {len(inputs)} inputs of {data} ({split}): {listed}")
+    if contents and inputs.decoded:
+        say(f"{inputs.digest}  {len(inputs)} inputs of {data} ({split}): values, labels and indices")
+
+
 @app.command("scale")
 def scale(
     training: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data: an .npz file with inputs x.")],

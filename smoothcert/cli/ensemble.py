@@ -17,10 +17,13 @@ from smoothcert.progress import counting, remark
 
 if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
-    from smoothcert.data import Subset
+    from smoothcert.contracts import Noise
+    from smoothcert.data import Inputs
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.making import MadeEnsemble
     from smoothcert.ensembles.spec import EnsembleSpec
+
+SEEM = "one that was would seem better than it is, and get weight or place for it"
 
 
 class EnsembleCommands(DefaultCommandGroup):
@@ -39,15 +42,21 @@ def make(
     members: Annotated[list[str], typer.Argument(metavar="MEMBERS...", help="Models, as MODEL of certify.")],
     out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
     vote: Annotated[str | None, typer.Option(help="soft (default), softmax, hard, max_margin, weighted.")] = None,
-    weights: Annotated[str | None, typer.Option(help="0.2,0.8, or fitted on hold-out data: learned, optimal.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, of learned, optimal or the noise.")
+    weights: Annotated[
+        str | None, typer.Option(help="0.2,0.8, or fitted on hold-out data: learned, optimal, signed.")
     ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="name=value, of learned, optimal, signed or the noise.")
+    ] = None,
+    best: Annotated[int | None, typer.Option(help="Take only the K most accurate on hold-out data.")] = None,
     consensus: Annotated[int | None, typer.Option(help="Where the first K agree, they answer for all.")] = None,
     early_exit: Annotated[bool, typer.Option("--early-exit", help="Ask member after member until sure.")] = False,
     threshold: Annotated[float, typer.Option(help="Early exit: how sure the first must be alone.")] = 0.999,
     level: Annotated[float, typer.Option(help="Early exit: of the interval around the mean of several.")] = 0.05,
     data: Annotated[str | None, typer.Option(help="Hold-out data, for weights and order.")] = None,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Instead: the training inputs that all members kept back.")
+    ] = False,
     sigma: Annotated[float | None, typer.Option(help="Noise on hold-out data: that of the certification.")] = None,
     noise: o.NoiseName = "gaussian",
     split: o.Split = "test",
@@ -63,23 +72,36 @@ def make(
 
     smoothcert ensemble models/a models/b models/c --consensus 2 --data cifar10 --sigma 0.25 --out models/abc
     """
+    from smoothcert.classifiers.trained_on import held_by_all, refuse_trained
     from smoothcert.ensembles.making import make_ensemble
     from smoothcert.ensembles.spec import EnsembleSpec
 
     # Everything that can be refused is refused before anything is loaded or written.
     exit_at = {"threshold": threshold, "level": level} if early_exit else False
-    numbers, kind = _numbers(weights), vote or ("soft" if weights is None else "weighted")
-    own, rest = o.settings_of("noise", noise, set_) if data is not None else ([], set_)
-    spec = EnsembleSpec(len(members), kind, numbers, consensus, exit_at, o.named(rest))
+    numbers, kind = _numbers(weights), vote or ("soft" if weights in (None, "signed") else "weighted")
+    given = data is not None or held_out
+    if best is not None and not 1 <= best <= len(members):
+        raise OptionError(f"--best must be from 1 to the {len(members)} members; got {best}")
+    if data is not None and held_out:
+        raise OptionError("--held-out of an ensemble must go without --data; got both")
+    own, rest = o.settings_of("noise", noise, set_) if given else ([], set_)
+    spec = EnsembleSpec(best or len(members), kind, numbers, consensus, exit_at, o.named(rest), best)
+    chosen = _noise((noise, sigma, own), given, spec)
     subset = o.subset(data, split, skip, max, range, image_size, start) if data is not None else None
-    holdout = _holdout(subset, (noise, sigma, own), seed, spec)
-    with counting("ensemble", "evaluations", spec.work(len(holdout.inputs)) if holdout is not None else 0) as advance:
+    holdout, unknown = None, []
+    if chosen is not None:
+        asked, inputs = (subset, subset.load()) if subset is not None else held_by_all(members)
+        unknown = refuse_trained(members, asked, inputs)
+        holdout = _holdout(inputs, chosen, seed)
+    work = spec.work(len(holdout.inputs), len(members)) if holdout is not None else 0
+    with counting("ensemble", "evaluations", work) as advance:
         made = make_ensemble(out, members, spec, holdout and holdout._replace(advance=advance), threads)
     if holdout is not None:
-        _say_holdout(holdout, made, members)
+        _say_holdout(holdout, made, list(made.members))
+    _say_left_out(members, made)
+    if unknown:
+        remark(f"WHETHER MEMBERS WERE TRAINED ON THESE HOLD-OUT INPUTS CANNOT BE KNOWN: {', '.join(unknown)}; {SEEM}")
     order = made.choice.order
-    if left := [member for number, member in enumerate(members) if number not in order]:
-        say(f"left out, with weight 0: {', '.join(left)}")
     say(f"{out}: {_words(made.choice.vote, spec.cascade, len(order))}; order: {made.choice.reason}")
 
 
@@ -91,22 +113,32 @@ def _numbers(weights: str | None) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _holdout(
-    subset: Subset | None, asked: tuple[str, float | None, list[str]], seed: int, spec: EnsembleSpec
-) -> HoldoutInputs | None:
-    """The hold-out inputs, where they are needed or given."""
+def _noise(asked: tuple[str, float | None, list[str]], given: bool, spec: EnsembleSpec) -> Noise | None:
+    """The noise on hold-out inputs, where they are needed or given."""
+    name, sigma, settings = asked
+    if not given and (spec.fitting is not None or spec.best is not None):
+        what = f"--weights {spec.weights}" if spec.fitting is not None else f"--best {spec.best}"
+        raise OptionError(f"{what} needs hold-out inputs; give --data, or --held-out, and --sigma")
+    if given != (sigma is not None or bool(settings) or name != "gaussian"):
+        raise OptionError("--data (or --held-out) and --sigma of an ensemble must be given together; got one of them")
+    return o.only_noise(name, sigma, settings, "ensemble") if given else None
+
+
+def _holdout(inputs: Inputs, noise: Noise, seed: int) -> HoldoutInputs:
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.streams import check_seed
 
-    name, sigma, settings = asked
-    if subset is None and spec.fitting is not None:
-        raise OptionError(f"--weights {spec.weights} needs hold-out inputs; give --data and --sigma")
-    if (subset is None) == (sigma is not None or bool(settings) or name != "gaussian"):
-        raise OptionError("--data and --sigma of an ensemble must be given together; got one of them")
-    if subset is None:
-        return None
-    noise = o.only_noise(name, sigma, settings, "ensemble")
-    return HoldoutInputs(subset.load(), noise, check_seed(seed))
+    return HoldoutInputs(inputs, noise, check_seed(seed))
+
+
+def _say_left_out(members: list[str], made: MadeEnsemble) -> None:
+    names = list(members)
+    for member in made.members:
+        names.remove(member)
+    if names:
+        say(f"left out, less accurate: {', '.join(names)}")
+    if left := [member for number, member in enumerate(made.members) if number not in made.choice.order]:
+        say(f"left out, with weight 0: {', '.join(left)}")
 
 
 def _say_holdout(holdout: HoldoutInputs, made: MadeEnsemble, names: list[str]) -> None:
@@ -187,7 +219,9 @@ def forecast(
     engine: o.Engine = "auto",
     threads: o.Threads = None,
     as_json: Json = False,
-    out: Annotated[Path | None, typer.Option(help="Pictures: OUT and OUT-fit, each as .svg and .png.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Pictures: OUT, OUT-fit and OUT-maps, each as .svg and .png.")
+    ] = None,
     set_: o.NoiseSet = None,
 ) -> None:
     """Forecast the radii of ensembles of other sizes from a few members, by the variance of their scores.

@@ -274,21 +274,22 @@ def only_noise(name: str, sigma: float | None, settings: list[str] | None, whose
 
 
 def preparation_of(
-    asked: bool, noise: Noise, numbers: Mapping[str, float | None], bounds: str | None, search: str | None
+    asked: bool, noise: Noise, options: Mapping[str, Any], bounds: str | None, search: str | None
 ) -> PerInputSigma | None:
     """The search for each input's noise level, if one is asked for."""
     from smoothcert.preparation.per_input_sigma import PerInputSigma
 
     low, high = parse_range(bounds, "--sigma-bounds") or (None, None)
-    given = {**numbers, "low": low, "high": high, "search": search}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    every = {**options, "low": low, "high": high, "search": search}
+    given: dict[str, Any] = {name: value for name, value in every.items() if value is not None}
     if not asked:
-        if options:
-            first = next(iter(options))
+        if given:
+            first = next(iter(given))
             option = {"search": "sigma-search", "low": "sigma-bounds"}.get(first, first.replace("_", "-"))
             raise OptionError(f"--{option} belongs to --sigma-per-input; got it without")
         return None
-    part = PerInputSigma(**options)
+    climbs_lam = hasattr(noise, "lam") and search in (None, "ascent")
+    part = PerInputSigma(**{"steps_in": "lam" if climbs_lam else None, **given})
     part.check(noise)
     return part
 

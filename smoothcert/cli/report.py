@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from smoothcert.contracts import Norm
     from smoothcert.report.families import Found
+    from smoothcert.report.indices import GammaIndex
     from smoothcert.report.section import Section, Table
     from smoothcert.runs.run import Run
 
@@ -38,6 +39,9 @@ def command(
     transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
     paper: Annotated[
         str | None, typer.Option(help="The table in the shape of a paper: ens, sween, esb, dds or aces.")
+    ] = None,
+    index: Annotated[
+        str | None, typer.Option(help="Only γ-robustness indices: identity, indicator:R, power:P, volume.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the curves here, as .svg and as .png.")] = None,
@@ -60,7 +64,11 @@ def command(
     o.check_place("--html", html)
     o.check_place("--plot", plot)
     chosen = None if radii is None else parse_radii(radii)
+    gammas = _gammas(index, paper, html, plot)
     opened = open_named(runs, names, norm)
+    if gammas:
+        _print_indices(opened, gammas, as_json, tables or "text", transpose)
+        return
 
     from smoothcert.report import report
     from smoothcert.report.metrics import default_radii
@@ -79,6 +87,28 @@ def command(
         print_table(sections[0].tables[0], tables or "text", transpose)
     else:
         _print_text(sections)
+
+
+def _gammas(index: str | None, paper: str | None, html: Path | None, plot: Path | None) -> list[GammaIndex]:
+    from smoothcert.report.indices import parse
+
+    if index is None:
+        return []
+    for option, given in (("--paper", paper), ("--html", html), ("--plot", plot)):
+        if given is not None:
+            raise OptionError(f"--index and {option} must not be given together; got both")
+    return parse(index)
+
+
+def _print_indices(
+    runs: Sequence[Run], gammas: Sequence[GammaIndex], as_json: bool, layout: str, transpose: bool
+) -> None:
+    from smoothcert.report.indices import table, values
+
+    if as_json:
+        print_json(values(runs, gammas))
+    else:
+        print_table(table(runs, gammas), layout, transpose)
 
 
 def print_table(table: Table, layout: str, transpose: bool = False) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smoothcert import catalog, progress
+from smoothcert import catalog
 from smoothcert.cli import console
 from smoothcert.cli import options as o
 from smoothcert.errors import OptionError
+from smoothcert.progress import remark
 
 if TYPE_CHECKING:
     from smoothcert.training import Settings
+    from smoothcert.training.recipes import PublishedTraining
 
 SEVERAL = 10_000  # numbers in a list; an ensemble has dozens of members
 
@@ -28,22 +29,45 @@ SEVERAL = 10_000  # numbers in a list; an ensemble has dozens of members
 def command(
     out: Annotated[Path | None, typer.Option(help="Folder of the checkpoint; continued if unfinished.")] = None,
     data: o.Data = "digits",
-    arch: Annotated[str, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …")] = "digits_cnn",
+    as_: Annotated[
+        str | None, typer.Option("--as", help="Which data set DATA is: cifar10, imagenet, …; normalisation and recipe.")
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="Settings as published: cohen, ens, macer, smoothadv, consistency, …")
+    ] = None,
+    arch: Annotated[
+        str | None, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …  [default: digits_cnn]")
+    ] = None,
     objective: Annotated[
-        str, typer.Option(help="gaussian, smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability.")
-    ] = "gaussian",
+        str | None,
+        typer.Option(
+            help="gaussian (default), smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability."
+        ),
+    ] = None,
     sigma: Annotated[float | None, typer.Option(help="Noise level, inputs in [0,1].  [default: 0.25]")] = None,
     noise: o.NoiseName = "gaussian",
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 150,
-    batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
-    optimiser: Annotated[str, typer.Option(help="sgd (Nesterov momentum 0.9) or adamw.")] = "sgd",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.  [default: 150]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Inputs in a step.  [default: 256]")] = None,
+    optimiser: Annotated[str | None, typer.Option(help="sgd or adamw.  [default: sgd]")] = None,
     lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.1; adamw: 0.001]")] = None,
-    schedule: Annotated[str, typer.Option(help="step (÷10 after each third, or at --drops) or one_cycle.")] = "step",
+    momentum: Annotated[float | None, typer.Option(help="Of sgd; adamw's first beta.  [default: 0.9]")] = None,
+    nesterov: Annotated[
+        bool | None, typer.Option("--nesterov/--no-nesterov", help="Nesterov's momentum for sgd.  [default: nesterov]")
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Pull of the weights to 0.  [default: 0.0001]")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="step (÷10 after each third, or at --drops) or one_cycle.  [default: step]")
+    ] = None,
     drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
     warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
     clip: Annotated[float, typer.Option(help="Greatest length of a gradient; 0: any.")] = 0.0,
     ema: Annotated[float, typer.Option(help="Decay of a running average of the weights; 0: none.")] = 0.0,
-    augment: Annotated[str, typer.Option(help="none, or crop_flip for small images.")] = "none",
+    augment: Annotated[
+        str | None, typer.Option(help="none, crop_flip (small images), resized_crop (a folder's).  [default: none]")
+    ] = None,
+    hold_out: Annotated[
+        str | None, typer.Option(help="Training inputs to keep back: 0.04, 2000, or an .npz of index.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides weights, order and noise.")] = 0,
     seeds: Annotated[str | None, typer.Option(help="Several trainings: 0-4 or 0,3,7, each in OUT/seed-N.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Checkpoint whose weights to begin with.")] = None,
@@ -51,36 +75,43 @@ def command(
     sigma_per_example: Annotated[
         bool, typer.Option("--sigma-per-example", help="Adapt each example's noise level.")
     ] = False,
-    sigma_warmup: Annotated[int, typer.Option(help="Epochs before that, at the common sigma.")] = 50,
-    sigma_step: Annotated[float, typer.Option(help="Length of an example's one step an epoch.")] = 1e-4,
-    sigma_draws: Annotated[int, typer.Option(help="Noisy copies behind such a step.")] = 1,
+    sigma_warmup: Annotated[
+        int | None, typer.Option(help="Epochs before that, at the common sigma.  [default: 50]")
+    ] = None,
+    sigma_step: Annotated[
+        float | None, typer.Option(help="Length of an example's one step an epoch.  [default: 0.0001]")
+    ] = None,
+    sigma_draws: Annotated[int | None, typer.Option(help="Noisy copies behind such a step.  [default: 1]")] = None,
     describe: Annotated[bool, typer.Option("--describe", help="Say what would be trained; stop.")] = False,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
     threads: o.Threads = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that decode images of a folder.  [default: as many as cores, at most 8]"),
+    ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, of arch, objective or noise.")] = None,
 ) -> None:
     """Train a network under noise. Stopped at any moment, it goes on from the last epoch when called again.
 
     On several devices: `torchrun --nproc-per-node N -m smoothcert train …`.
     """
-    from smoothcert.training import Settings
-
-    options = _options(set_ or [], arch, objective, noise)
-    settings = Settings(
-        data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, optimiser=optimiser,
-        lr=lr, schedule=schedule, drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip,
-        ema=ema, augment=augment, seed=seed, start=start, labels=labels, sigma_per_example=sigma_per_example,
-        sigma_warmup=sigma_warmup, sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=o.parse_range(range),
-        image_size=image_size, arch_options=options["architectures"], objective_options=options["training.objectives"],
-        noise=noise, noise_options=options["noise"],
-    )  # fmt: skip
+    given = {
+        "arch": arch, "epochs": epochs, "batch": batch, "optimiser": optimiser, "lr": lr, "momentum": momentum,
+        "nesterov": nesterov, "weight_decay": weight_decay, "schedule": schedule, "augment": augment,
+        "drops": _whole_numbers("drops", drops), "sigma_warmup": sigma_warmup, "sigma_step": sigma_step,
+        "sigma_draws": sigma_draws, "image_size": image_size,
+    }  # fmt: skip
+    always = {
+        "data": data, "data_set": as_, "sigma": sigma, "noise": noise, "warmup": warmup, "clip": clip, "ema": ema,
+        "seed": seed, "start": start, "labels": labels, "sigma_per_example": sigma_per_example,
+        "value_range": o.parse_range(range), "hold_out": hold_out, "recipe": recipe,
+    }  # fmt: skip
+    said = {name: value for name, value in given.items() if value is not None}
+    settings, published = _settings(always, said, objective, set_ or [])
     if describe:
-        from smoothcert.training.setup import describe_training
-
-        for line in describe_training(settings, o.say_noise(settings.build_noise())):
-            console.say(line)
+        _describe(settings, published)
         return
     if out is None:
         raise OptionError("out of training must be a folder for the checkpoint (--out); got none")
@@ -89,17 +120,57 @@ def command(
         trainings = [(dataclasses.replace(settings, seed=each), out / f"seed-{each}") for each in numbers]
     for each, folder in trainings:
         each.refuse_others(folder)  # before torch is imported, which takes seconds
-    _train(trainings, threads, device)
+    if published is not None:
+        remark(published.told(settings))
+    _train(trainings, threads, device, workers)
 
 
-def _train(trainings: Sequence[tuple[Settings, Path]], threads: int | None, device: str) -> None:
+def _settings(
+    always: Mapping[str, Any], said: Mapping[str, Any], objective: str | None, set_: list[str]
+) -> tuple[Settings, PublishedTraining | None]:
+    """The recipe's settings, where one is named, and over them what was said."""
+    from smoothcert.training import SIGMA, Settings, data_set_of, recipes
+
+    published, own = None, {}
+    if always["recipe"] is not None:
+        recipe = recipes.find(always["recipe"])
+        recipe.check_noise(always["noise"])
+        sigma = SIGMA if always["sigma"] is None else always["sigma"]
+        known = data_set_of(always["data"], always["data_set"])
+        published = recipe.training(known or f"{always['data']} (--as says which it is)", objective, sigma)
+        objective, own = published.objective, published.under(said)
+    settings = {"arch": "digits_cnn", **own, **said, **always, "objective": objective or "gaussian"}
+    options = _options(set_, settings["arch"], settings["objective"], settings["noise"])
+    learnt = {} if published is None else {name: value.value for name, value in published.options.items()}
+    return Settings(
+        **settings,
+        arch_options=options["architectures"],
+        objective_options={**learnt, **options["training.objectives"]},
+        noise_options=options["noise"],
+    ), published
+
+
+def _describe(settings: Settings, published: PublishedTraining | None) -> None:
+    if published is not None:
+        for line in (*published.lines(), published.told(settings)):
+            console.say(line)
+    from smoothcert.training.setup import borrowed, describe_training
+
+    for line in (*describe_training(settings, o.say_noise(settings.build_noise())), borrowed(settings)):
+        if line:
+            console.say(line)
+
+
+def _train(trainings: Sequence[tuple[Settings, Path]], threads: int | None, device: str, workers: int | None) -> None:
+    from smoothcert.cli.training_bar import watch
     from smoothcert.training.loop import train
-    from smoothcert.training.setup import torch_device, use_threads
+    from smoothcert.training.setup import borrowed, torch_device, use_threads
 
     use_threads(threads)
+    remark(borrowed(trainings[0][0]))
     for settings, out in trainings:
         with contextlib.ExitStack() as stack:
-            config = train(settings, out, _watch(stack, out), torch_device(device))
+            config = train(settings, out, watch(stack, out), torch_device(device), workers)
         if int(os.environ.get("RANK", 0)) == 0:
             _say(settings, out, config)
 
@@ -144,47 +215,3 @@ def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict
         for owner in owners:
             chosen[owner][name] = o.parse_value(text)
     return chosen
-
-
-def _watch(stack: contextlib.ExitStack, out: Path) -> Any:
-    """The loop's reports as a bar: time left, loss by term at each step, accuracy under noise after each epoch."""
-    from smoothcert.training.loop import Watch
-
-    class TrainingBar(Watch):
-        def started(self, done: int, epochs: int, steps: int) -> None:
-            # The bar opens here and not before, so that bad settings leave one line and nothing else.
-            self.update = stack.enter_context(progress.bar("training", "epochs"))
-            self.done, self.epochs, self.steps, self.found = done * steps, epochs, steps, ""
-            self.log: Any = None
-
-        def stepped(self, terms: Mapping[str, float]) -> None:
-            self.done += 1
-            self._show(terms)
-
-        def finished(self, epoch: int, terms: Mapping[str, float], found: Mapping[str, float]) -> None:
-            self.done = epoch * self.steps
-            self.found = "".join(f", {name.replace('_', ' ')} {value:.3g}" for name, value in found.items())
-            self._show(terms)
-            self.log = self.log or _event_log(stack, out)
-            for name, value in {**terms, **found}.items() if self.log is not None else ():
-                self.log.add_scalar(name, value, epoch)
-
-        def _show(self, terms: Mapping[str, float]) -> None:
-            told = ", ".join(f"{name} {value:.3g}" for name, value in terms.items())
-            epoch = math.ceil(self.done / self.steps)
-            self.update(self.done, self.epochs * self.steps, f"epoch {epoch}/{self.epochs}, {told}{self.found}")
-
-    return TrainingBar()
-
-
-def _event_log(stack: contextlib.ExitStack, out: Path) -> Any:
-    """TensorBoard's, in the checkpoint folder, where TensorBoard is installed."""
-    import importlib.util
-
-    if importlib.util.find_spec("tensorboard") is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    log = SummaryWriter(str(out / "tensorboard"))
-    stack.callback(log.close)
-    return log

@@ -9,12 +9,14 @@ index `start`, which is 0 there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from smoothcert import foreign
+from smoothcert.data._inputs import Inputs as Inputs
+from smoothcert.data._inputs import InputStore as InputStore
 from smoothcert.data._scale import FITTED as FITTED
 from smoothcert.data._scale import NONE
 from smoothcert.data._scale import FittedScale as FittedScale
@@ -30,83 +32,6 @@ if TYPE_CHECKING:
 _LARGEST_SIDE = 8192  # that images are resized to
 LAYOUTS = ("nchw", "nhwc")
 Layout = Literal["nchw", "nhwc"]
-_CHUNK = 512  # inputs turned into floats at a time while hashing: bounds memory, not results
-
-
-class InputStore(Protocol):
-    """Where the values of the selected inputs lie."""
-
-    def take(self, positions: Array) -> Array:
-        """Values of the inputs at these positions, in [0,1] unless scaled, float32 [len(positions), *shape]."""
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """A labelled subset of a data set, in the order of its indices."""
-
-    name: str
-    split: str
-    indices: Array  # int64 [N], index in the full split, as logs print them
-    labels: Array  # int64 [N]
-    shape: tuple[int, ...]  # of one input, channels first
-    classes: int | None  # None where the data do not say
-    store: InputStore
-    class_names: tuple[str, ...] = ()  # by label; none where the data do not say
-
-    def __post_init__(self) -> None:
-        if len(self.indices) == 0:
-            raise DataError(f"subset of {self.name} ({self.split}) must hold at least one input; got none")
-        if self.classes is not None and int(self.labels.max()) >= self.classes:
-            raise DataError(f"labels of {self.name} must be below {self.classes}; got {int(self.labels.max())}")
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def tensor(self, position: int) -> Tensor:
-        """The input at a position of this subset: float32 [*shape]."""
-        import numpy as np
-
-        return self.tensors(np.array([range(len(self))[position]]))[0]
-
-    def tensors(self, positions: Array | None = None) -> Tensor:
-        """The inputs at these positions, or all of them: float32 [len(positions), *shape]."""
-        import numpy as np
-        import torch
-
-        return torch.from_numpy(self.store.take(np.arange(len(self)) if positions is None else positions))
-
-    def chosen(self, positions: Array, labels: Array | None = None) -> Inputs:
-        """The inputs at these positions, in this order, with other labels where they are given."""
-        taken, store = self.indices[positions], _Chosen(self.store, positions)
-        if labels is None:
-            return replace(self, indices=taken, labels=self.labels[positions], store=store)
-        return replace(self, indices=taken, labels=labels, classes=None, store=store, class_names=())
-
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 of the selected values, labels and indices: the same numbers from any file give the same one."""
-        import hashlib
-
-        import numpy as np
-
-        digest = hashlib.sha256(repr(self.shape).encode())
-        for column in (self.indices, self.labels):
-            digest.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
-        for start in range(0, len(self), _CHUNK):
-            values = self.store.take(np.arange(start, min(start + _CHUNK, len(self))))
-            digest.update(np.ascontiguousarray(values, dtype="<f4").data)
-        return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Some positions of another store."""
-
-    store: InputStore
-    positions: Array
-
-    def take(self, positions: Array) -> Array:
-        return self.store.take(self.positions[positions])
 
 
 @dataclass(frozen=True)
@@ -177,7 +102,7 @@ class Subset:
 
     def _loaded(self) -> Inputs:
         from smoothcert import catalog
-        from smoothcert.data import _files
+        from smoothcert.data import _files, _folder
 
         path = _expanded(self.spec)
         if self.spec in catalog.names("data"):
@@ -188,7 +113,7 @@ class Subset:
             return _files.load_npz(path, self)
         if foreign.is_folder(path):
             self._refuse(range=self.value_range, layout=self.layout, scale=self.scale and self.scale.kind)
-            return _files.load_folder(path, self)
+            return _folder.load_folder(path, self)
         if foreign.is_there(path) or len(path.parts) > 1:
             got = "another kind of file" if foreign.is_there(path) else "no such file"
             raise DataError(
@@ -231,6 +156,22 @@ class Subset:
                 raise OptionError(
                     f"{option} of {self.spec} must not be given, its values and sizes are known; got {value}"
                 )
+
+
+def same_list(one: Subset, other: Subset) -> bool | None:
+    """Whether two subsets are of one list of inputs, so that equal indices are equal inputs; None: not to be known."""
+    from smoothcert import catalog
+    from smoothcert.data import _folder
+
+    named = catalog.names("data")
+    if one.spec in named and other.spec in named:
+        return (one.spec, one.split) == (other.spec, other.split)
+    paths = [_expanded(subset.spec).resolve() for subset in (one, other)]
+    if one.spec in named or other.spec in named or paths[0] != paths[1]:
+        return None
+    if not foreign.is_folder(paths[0]):
+        return True  # a file holds one split, whatever it is called
+    return _folder.split_folder(paths[0], one.split) == _folder.split_folder(paths[0], other.split)
 
 
 def one_input(x: Tensor, name: str = "request") -> Inputs:

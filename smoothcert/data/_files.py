@@ -1,30 +1,16 @@
-"""Data from files of the user's: an `.npz` of arrays x [N, ...] and y [N], or a folder of images by class.
-
-Folders have the ImageFolder layout, root/<split>/<class>/*.png|jpg|jpeg. ImageNet is read by its usual protocol
-(Cohen et al. 2019): shorter side to 256, centre crop 224, by image_size=224.
-"""
+"""Data from files of the user's: an `.npz` of arrays x [N, ...] and y [N]; `_folder` reads folders of images."""
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-from PIL import Image
 
-from smoothcert import foreign
 from smoothcert.data import Inputs, Layout, Subset
 from smoothcert.data._npz import ArrayHeader, NpzArchive
 from smoothcert.data._scale import FITTED, NONE, FittedScale, Scale, ScaledStore, feature_names, fit
 from smoothcert.data._sets import Array
-from smoothcert.errors import DataError, OptionError, reason
-
-_ENDINGS = (".png", ".jpg", ".jpeg")
-_SPLITS = ("train", "test", "val")
-_PIXELS = 2**26  # of one image: 8192 × 8192
-_Read = TypeVar("_Read")
+from smoothcert.errors import DataError, OptionError
 
 
 @dataclass(frozen=True)
@@ -49,24 +35,6 @@ class ArrayStore:
         """In double precision, rounded once: k/255 is then the float32 nearest to it, as in the field's loaders."""
         mapped = (values.astype(np.float64) - self.low) / (self.high - self.low)
         return np.clip(mapped, 0.0, 1.0).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class FolderStore:
-    """Images on disk, each decoded when it is taken."""
-
-    paths: tuple[Path, ...]
-    image_size: int | None
-
-    def take(self, positions: Array) -> Array:
-        return np.stack([self._one(self.paths[int(position)]) for position in positions])
-
-    def _one(self, path: Path) -> Array:
-        image = _opened(path, lambda opened: opened.convert("RGB"))
-        if self.image_size is not None:
-            image = _centre(path, image, self.image_size)
-        pixels = np.asarray(image, dtype=np.uint8).transpose(2, 0, 1)
-        return (pixels / 255.0).astype(np.float32)
 
 
 def load_npz(path: Path, subset: Subset) -> Inputs:
@@ -94,25 +62,6 @@ def fit_scale(path: Path, kind: str, layout: Layout | None = None) -> FittedScal
         values = _channels_first(archive.read(x), layout)
         names = feature_names(archive, math.prod(values.shape[1:]))
     return fit(kind, values, names, f"'{path}'")
-
-
-def load_folder(root: Path, subset: Subset) -> Inputs:
-    """The selected images of a split; a class's number is its place among the sorted folder names."""
-    folder, image_size = _split_folder(root, subset.split), subset.image_size
-    classes = [path for path in _listed(folder) if foreign.is_folder(path) and not path.name.startswith(".")]
-    if not classes:
-        raise DataError(f"folder '{folder}' must hold one folder for each class; got none")
-    found = [
-        (path, label) for label, name in enumerate(classes) for path in _listed(name) if path.suffix.lower() in _ENDINGS
-    ]
-    if not found:
-        raise DataError(f"class folders of '{folder}' must hold png or jpeg images; got none")
-    indices = subset.indices(len(found))
-    paths = tuple(found[index][0] for index in indices)
-    labels = np.array([found[index][1] for index in indices], dtype=np.int64)
-    shape = (3, image_size, image_size) if image_size is not None else _common_shape(paths)
-    store, names = FolderStore(paths, image_size), tuple(path.name for path in classes)
-    return Inputs(str(root), subset.split, indices, labels, shape, len(classes), store, names)
 
 
 def _check_inputs(path: Path, x: ArrayHeader, subset: Subset) -> None:
@@ -169,71 +118,3 @@ def _scaled(path: Path, values: Array, subset: Subset) -> ArrayStore | ScaledSto
             f"{advice if subset.value_range is None else ''}"
         )
     return ArrayStore(values, low, high)
-
-
-def _split_folder(root: Path, split: str) -> Path:
-    candidates = [split, "val"] if split == "test" else [split]
-    for name in candidates:
-        if (root / name).is_dir():
-            return root / name
-    others = [name for name in _SPLITS if (root / name).is_dir()]
-    if others:
-        raise DataError(f"folder '{root}' must hold the split {' or '.join(candidates)}; got {', '.join(others)}")
-    return root
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise DataError(f"folder '{folder}' must be readable; got: {error.strerror or error}") from error
-
-
-def _opened(path: Path, read: Callable[[Image.Image], _Read]) -> _Read:
-    """What is read from an image file, or the line that says why it cannot be.
-
-    Other formats than those promised stay shut, whatever a file is called: some of them are read by other programs.
-    """
-    foreign.size_of(path, "image", DataError)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # ours comes sooner
-            with Image.open(path, formats=("PNG", "JPEG")) as image:
-                _refuse_size(path, *image.size)
-                return read(image)
-    except DataError:
-        raise
-    except Exception as error:  # a damaged file can provoke anything in its reader
-        raise DataError(f"image '{path}' must be a readable png or jpeg; got: {reason(error)}") from error
-
-
-def _refuse_size(path: Path, width: int, height: int) -> None:
-    if width * height > _PIXELS:
-        raise DataError(f"image '{path}' must have at most {_PIXELS} pixels; got {width}×{height}")
-
-
-def _common_shape(paths: Sequence[Path]) -> tuple[int, int, int]:
-    """The size that all images share, from their headers alone."""
-    sizes: dict[tuple[int, int], Path] = {}
-    for path in paths:
-        sizes.setdefault(_opened(path, lambda image: image.size), path)
-        if len(sizes) > 1:
-            (one, first), (two, second) = sizes.items()
-            raise DataError(
-                f"images must all have one size, or --image-size must say which; got {one[0]}×{one[1]} in "
-                f"'{first}' and {two[0]}×{two[1]} in '{second}'"
-            )
-    width, height = next(iter(sizes))
-    return 3, height, width
-
-
-def _centre(path: Path, image: Image.Image, size: int) -> Image.Image:
-    """Shorter side to size·256/224, then the centre: 256 and 224 for ImageNet."""
-    width, height = image.size
-    target = size * 256 // 224
-    short = min(width, height)
-    width, height = int(target * width / short), int(target * height / short)
-    _refuse_size(path, width, height)  # of a picture that is long and thin
-    image = image.resize((width, height), Image.Resampling.BILINEAR)
-    left, top = round((width - size) / 2), round((height - size) / 2)
-    return image.crop((left, top, left + size, top + size))

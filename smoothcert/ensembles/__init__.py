@@ -110,6 +110,8 @@ class Cascade:
     def __post_init__(self) -> None:
         if not isinstance(self.vote, Vote):
             raise OptionError(f"vote inside {self.name} must be a plain vote; got {type(self.vote).__name__}")
+        if min(self.vote.shares or (0.0,)) < 0:
+            raise OptionError(f"weights inside {self.name} must be 0 or more; got {min(self.vote.shares or ()):g}")
 
     @property
     def name(self) -> str:
@@ -162,8 +164,9 @@ def probabilities(scores: Tensor) -> Tensor:
     return scores.double().softmax(dim=-1)
 
 
-def simplex(weights: Any, members: int) -> tuple[float, ...]:
-    """Weights as numbers, one for each member, none negative, with sum 1; anything else is refused."""
+def checked_weights(weights: Any, members: int, values: str) -> tuple[float, ...]:
+    """Weights as numbers, one for each member, with sum 1; of probabilities none negative. Else refused."""
+    signed = values == "scores"
     listed = weights.tolist() if hasattr(weights, "tolist") else weights
     if not isinstance(listed, list | tuple) or any(
         isinstance(w, bool) or not isinstance(w, numbers.Real) for w in listed
@@ -175,8 +178,9 @@ def simplex(weights: Any, members: int) -> tuple[float, ...]:
         )
     if len(listed) != members:
         raise OptionError(f"weights of an ensemble must be one for each of its {members} members; got {len(listed)}")
-    if any(not math.isfinite(w) or w < 0 for w in listed) or abs(math.fsum(listed) - 1) > EXACT:
-        raise OptionError(f"weights of an ensemble must be 0 or more, with sum 1; got {', '.join(map(str, listed))}")
+    if any(not math.isfinite(w) or (w < 0 and not signed) for w in listed) or abs(math.fsum(listed) - 1) > EXACT:
+        must = "finite" if signed else "0 or more"
+        raise OptionError(f"weights of an ensemble must be {must}, with sum 1; got {', '.join(map(str, listed))}")
     return tuple(float(w) for w in listed)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from smoothcert.bounds import check_alpha, check_draws, proven_radii
 from smoothcert.contracts import Noise
 from smoothcert.ensembles import variance as v
+from smoothcert.ensembles.covariances import CovarianceMaps, covariance_maps
 from smoothcert.ensembles.holdout import generator
 from smoothcert.ensembles.variance import Floats, Integers, MarginSample, VarianceModel
 from smoothcert.errors import OptionError, unknown
@@ -147,9 +148,9 @@ class Forecast:
         fits = v.fit(own, parts, asked.clean)
         distances = {clean: v.distance(v.standardised_noise(own, clean)) for clean in CLEAN}
         outlooks, measured = asked.outlooks(parts, sample.draws, noise, sample.dim), asked.measured(sample, noise)
-        notes = _notes(sample, fitted, fits)
+        notes, maps = _notes(sample, fitted, fits), covariance_maps(own, parts)
         return ForecastResult(
-            asked, sample.members, fitted, sample.draws, parts, fits, distances, outlooks, measured, notes
+            asked, sample.members, fitted, sample.draws, parts, fits, distances, outlooks, measured, notes, maps
         )
 
     def _drawn(self, p: Floats, n: int, noise: Noise, dim: int) -> Radii:
@@ -204,6 +205,7 @@ class ForecastResult(NamedTuple):
     outlooks: list[SizeForecast]
     measured: list[MeasuredSize]
     notes: list[str]
+    maps: CovarianceMaps
 
     def gain(self, outlook: SizeForecast) -> float | None:
         """ACR of a size ÷ that of the size fitted to, less one: what a level is wrong by cancels in it."""
@@ -225,6 +227,7 @@ class ForecastResult(NamedTuple):
             "zeta_c": 0.0,
             "noise_part_distance_to_normal": self.distances,
             "noise_part_below_3_deviations": self.fit.tail,
+            "covariances": self.maps.as_json(),
             "sizes": [
                 {**outlook.as_json(), "measured": measured.get(outlook.size), "acr_gain": self.gain(outlook)}
                 for outlook in self.outlooks

@@ -12,7 +12,7 @@ from smoothcert.classifiers.composite import CLASSIFIER, Composite, Part
 from smoothcert.contracts import Classifier
 from smoothcert.ensembles.holdout import HoldoutInputs, fitted_on
 from smoothcert.ensembles.soft_vote import SoftVote
-from smoothcert.ensembles.spec import EnsembleChoice, EnsembleSpec, refuse_unlike, vote_part
+from smoothcert.ensembles.spec import AS_GIVEN, EnsembleChoice, EnsembleSpec, falling, refuse_unlike, vote_part
 from smoothcert.errors import ModelError, OptionError
 
 
@@ -21,6 +21,7 @@ class MadeEnsemble(NamedTuple):
 
     composite: Composite
     choice: EnsembleChoice
+    members: tuple[str, ...]  # those chosen, in the order that `choice` counts them in
     accuracy: float | None = None  # under noise, of all together
     asked: float | None = None  # members a draw
 
@@ -32,12 +33,16 @@ def make_ensemble(
     holdout: HoldoutInputs | None = None,
     threads: int | None = None,
 ) -> MadeEnsemble:
-    """Load the members, decide weights and order, and write the folder; refused before anything is written."""
+    """Load the members, decide who they are, weights and order, and write the folder; refused before it is written."""
     composite.refuse_strangers(out, "ensemble")
     loaded = [load(member) for member in members]
     facts = composite.facts(members)
     fast = tuple(loaded) if holdout is None else _fast(loaded, members, holdout, threads)
+    best = _best(spec, fast, holdout)
+    members, loaded, fast = ([each[number] for number in best] for each in (members, loaded, fast))  # type: ignore[assignment]
     choice = spec.choose(loaded, fast, holdout)
+    if spec.best is not None and choice.reason == AS_GIVEN:
+        choice = choice._replace(reason=f"accuracy under noise on hold-out inputs, the best {spec.best}")
     whole: Any = composite.compose([fast[number] for number in choice.order], choice.vote, spec.cascade)
     kept, accuracy, asked = None, None, None
     if holdout is not None and choice.accuracy is not None:
@@ -48,7 +53,18 @@ def make_ensemble(
     parts = tuple(composite.described(out, members[number]) for number in choice.order)
     made = Composite("ensemble", parts, choice.vote, spec.cascade, {}, choice.reason, facts, kept)
     composite.write(out, made)
-    return MadeEnsemble(made, choice, accuracy, asked)
+    return MadeEnsemble(made, choice, tuple(members), accuracy, asked)
+
+
+def _best(spec: EnsembleSpec, fast: Sequence[Classifier], holdout: HoldoutInputs | None) -> list[int]:
+    """Whom the ensemble is made of: all, or so many with the highest accuracy under noise, best first."""
+    if spec.best is None:
+        return list(range(len(fast)))
+    if holdout is None:
+        raise OptionError(f"best of an ensemble must go with hold-out inputs; got {spec.best} without")
+    if spec.best > len(fast):
+        raise OptionError(f"best of an ensemble must be at most its {len(fast)} members; got {spec.best}")
+    return falling(holdout.accuracy(fast))[: spec.best]
 
 
 def _fast(

@@ -11,7 +11,7 @@ from smoothcert.classifiers import wrap
 from smoothcert.classifiers.composite import Part, compose
 from smoothcert.contracts import Classifier
 from smoothcert.engine.batch_check import check_scores
-from smoothcert.ensembles import Vote, ask, simplex
+from smoothcert.ensembles import Vote, ask, checked_weights
 from smoothcert.ensembles.holdout import HoldoutInputs
 from smoothcert.errors import ModelError, OptionError, unknown
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MEANS = {"soft": "scores", "softmax": "softmax", "weighted": "softmax"}  # votes that are means, and of what
-PROBABILITIES = ("softmax", "weighted")  # what fitted weights are for
-ONLY_ASKED = ("learned",)  # weights whose fit may have members made fast; another may need the networks themselves
+AS_GIVEN = "as given"
+ONLY_ASKED = (
+    "learned",
+    "signed",
+)  # weights whose fit may have members made fast; another may need the networks themselves
 
 
 def Ensemble(
@@ -55,7 +58,8 @@ def vote_part(vote: str, weights: Any, members: int) -> dict[str, Any]:
     if weights is not None and short not in MEANS:
         raise OptionError(f"weights of an ensemble must go with soft, softmax or weighted; got {vote}")
     if weights is not None:
-        return {"name": "weighted_vote", "weights": list(simplex(weights, members)), "values": MEANS[short]}
+        numbers = list(checked_weights(weights, members, MEANS[short]))
+        return {"name": "weighted_vote", "weights": numbers, "values": MEANS[short]}
     if short == "weighted":
         raise OptionError("weights of weighted_vote must be given; got none")
     return {"name": "soft_vote", "values": "softmax"} if short == "softmax" else {"name": files[short]}
@@ -90,7 +94,7 @@ class EnsembleChoice(NamedTuple):
 
     order: tuple[int, ...]
     reason: str
-    vote: Part
+    vote: Part  # of the members in that order
     accuracy: tuple[float, ...] | None  # under noise, of the members in the order they were given
     report: Mapping[str, float]
 
@@ -105,12 +109,20 @@ class EnsembleSpec:
     consensus: int | None = None
     early_exit: Mapping[str, float] | bool = False
     options: Mapping[str, Any] | None = None  # of that way
+    best: int | None = None  # so many were chosen by their accuracy on hold-out inputs, best first
 
     def __post_init__(self) -> None:
-        if self.fitting is not None and self.vote not in PROBABILITIES:
-            raise OptionError(f"vote with {self.weights} weights must be of probabilities, weighted; got {self.vote}")
+        if self.fitting is not None and self.vote not in self.fitting.votes:
+            votes = " or ".join(self.fitting.votes)
+            raise OptionError(f"vote with {self.weights} weights must be {votes}; got {self.vote}")
         if self.options and self.fitting is None:
-            raise OptionError(f"options of weights must go with learned or optimal; got {', '.join(self.options)}")
+            raise OptionError(
+                f"options of weights must go with learned, signed or optimal; got {', '.join(self.options)}"
+            )
+        if self.weights == "signed" and self.cascade is not None:
+            raise OptionError(f"signed weights must be of all members; got them with {self.cascade['name']}")
+        if self.best is not None and not (type(self.best) is int and self.best >= 1):
+            raise OptionError(f"best of an ensemble must be a number of members of at least 1; got {self.best}")
         numbers = [1 / self.members] * self.members if isinstance(self.weights, str) else self.weights
         vote_part(self.vote, numbers, self.members)
         order = self._by_weight(numbers) or range(self.members)
@@ -127,10 +139,10 @@ class EnsembleSpec:
     def cascade(self) -> Part | None:
         return cascade_part(self.consensus, self.early_exit)
 
-    def work(self, inputs: int) -> int:
-        """Evaluations of members that `choose` takes on so many hold-out inputs."""
+    def work(self, inputs: int, candidates: int = 0) -> int:
+        """Evaluations of members on so many hold-out inputs, where `best` of so many candidates are taken too."""
         fit = self.fitting.work(self.members, inputs) if self.fitting is not None else 0
-        return int(fit) + self.members * inputs
+        return int(fit) + (self.members + (candidates if self.best is not None else 0)) * inputs
 
     def choose(
         self, members: Sequence[Classifier], fast: Sequence[Classifier], holdout: HoldoutInputs | None
@@ -143,13 +155,13 @@ class EnsembleSpec:
             weights, report = self.fitting.fit(asked, holdout)
         if holdout is not None:
             accuracy = holdout.accuracy(fast)
-        order, reason = list(range(self.members)), "as given"
+        order, reason = list(range(self.members)), AS_GIVEN
         if (by_weight := self._by_weight(weights)) is not None:
             order, reason = by_weight, "falling weight"
         elif self.consensus is not None and accuracy is not None:
             order, reason = falling(accuracy), "accuracy under noise on hold-out inputs"
         if self.fitting is not None:  # who was found to have no say need not be asked
-            order = [number for number in order if weights[number] > 0]
+            order = [number for number in order if weights[number] != 0]
         return EnsembleChoice(tuple(order), reason, self._vote(weights, order), accuracy, report)
 
     def _by_weight(self, weights: Any) -> list[int] | None:

@@ -1,4 +1,4 @@
-"""A weighted mean of probabilities, Σ w·softmax(f) (SWEEN, Liu et al. 2020), or of scores, Σ w·f; w on the simplex.
+"""A weighted mean of probabilities, Σ w·softmax(f) with w ≥ 0 (SWEEN, Liu et al. 2020), or of scores, Σ w·f; Σ w = 1.
 
 The weights are part of the classifier: chosen once, on inputs that nothing is certified on, and then fixed.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from smoothcert.ensembles import Vote, mean, probabilities, simplex
+from smoothcert.ensembles import Vote, checked_weights, mean, probabilities
 from smoothcert.errors import unknown
 
 VALUES = ("softmax", "scores")
@@ -25,9 +25,9 @@ class WeightedVote(Vote):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "weights", simplex(self.weights, len(self.members)))
         if self.values not in VALUES:
             raise unknown("values of weighted_vote", str(self.values), VALUES)
+        object.__setattr__(self, "weights", checked_weights(self.weights, len(self.members), self.values))
 
     @property
     def shares(self) -> tuple[float, ...]:

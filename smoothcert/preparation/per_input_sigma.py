@@ -1,7 +1,8 @@
 """A noise level of its own for every input (Alfarra, Bibi, Torr, Ghanem, UAI 2022).
 
 `ascent`: from the given σ, steps uphill on the radius as a function of σ, the noise drawn anew in every step, at the
-level of that step. `grid`: the best of evenly spaced levels, for comparison and for classifiers without gradients.
+level of that step. `grid`: the best of evenly spaced levels, for comparison and for classifiers without gradients; as
+published, of n/200, 2n/200, … 1 with n draws each (App. B): low 0, high 1.
 Both go by mean softmax, as published, which is not what certification counts: of a network that is never quite sure
 they think too little, and take too large a level. `votes` (ours): the best of levels in even ratio, by votes and the
 radius that certification would give for them; it takes more copies a level, and no gradients.
@@ -28,6 +29,7 @@ from smoothcert.noise import ScalableNoise, at_level, check_level, described
 from smoothcert.preparation import estimate, slope
 
 SEARCHES = ("ascent", "grid", "votes")
+UNITS = ("sigma", "lam")  # the first goes without saying, and is not kept
 FEWEST = 20  # votes a level; fewer cannot tell levels apart
 PURPOSE = "sigma"
 _WIDEST = 4.0  # without bounds of the user's, a level stays within this factor of the given one
@@ -45,17 +47,22 @@ class PerInputSigma:
     search: str = "ascent"
     follow: bool = False
     evaluations: int = 200  # of grid and votes, in all: levels × draws
+    steps_in: str | None = None  # lam: an ascent steps in the half-width of uniform noise (App. G); None: in σ
 
     def __post_init__(self) -> None:
         if self.search not in SEARCHES:
             raise unknown("search of per_input_sigma", str(self.search), SEARCHES)
+        if self.steps_in not in (None, *UNITS):
+            raise unknown("steps_in of per_input_sigma", str(self.steps_in), UNITS)
+        if self.steps_in == UNITS[0]:
+            object.__setattr__(self, "steps_in", None)
         require_count("per_input_sigma", steps=self.steps, draws=self.draws, evaluations=self.evaluations)
         require_number("per_input_sigma", least=math.ulp(0.0), step_size=self.step_size)
         if self.search == "votes" and self.draws < FEWEST:
             raise OptionError(f"draws of per_input_sigma must be at least {FEWEST} to count votes; got {self.draws}")
         for name in ("low", "high"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and (value != 0 or name == "high" or self.search != "grid"):
                 check_level(value, name, "per_input_sigma")
         if self.low is not None and self.high is not None and not self.low < self.high:
             raise OptionError(f"low of per_input_sigma must be below high; got {self.low} and {self.high}")
@@ -81,6 +88,10 @@ class PerInputSigma:
         """Only noises that a level stretches can be searched."""
         if not isinstance(noise, ScalableNoise):
             raise OptionError(f"noise of per_input_sigma must be gaussian or uniform; got {described(noise)['name']}")
+        if self.steps_in == "lam" and not hasattr(noise, "lam"):
+            raise OptionError(
+                f"steps_in of per_input_sigma must be sigma for {described(noise)['name']} noise; got lam"
+            )
         self.bounds(noise.sigma)
 
     def __call__(
@@ -103,17 +114,21 @@ class PerInputSigma:
 
     def _ascend(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
         low, high = self.bounds(noise.sigma)
+        # A step of a·dr/dλ in λ = cσ is one of a/c²·dr/dσ in σ.
+        length = self.step_size * ((noise.sigma / noise.lam) ** 2 if self.steps_in == "lam" else 1.0)
         sigma, label = torch.full((len(x),), float(noise.sigma), dtype=torch.float64, device=x.device), None
         for number in range(self.steps):
             gradient, _, found = slope(network, unit, x, sigma.to(x.dtype), draw(number), label)
             label = None if self.follow else found
-            sigma = (sigma + self.step_size * gradient.double()).clamp(low, high)
+            sigma = (sigma + length * gradient.double()).clamp(low, high)
         return sigma
 
     def _best(self, network: Any, noise: Any, unit: Any, x: Tensor, draw: Callable[[int], Tensor]) -> Tensor:
         low, high = self.bounds(noise.sigma)
         by_votes, told = self.search == "votes", _by_votes if self.search == "votes" else estimate
         steps = torch.linspace(0.0, 1.0, self._levels, dtype=torch.float64, device=x.device)
+        if low == 0:  # at which there is no noise and no radius: the published grid's first level is one step above
+            steps = torch.arange(1, self._levels + 1, dtype=torch.float64, device=x.device) / self._levels
         levels = (low * (high / low) ** steps if by_votes else low + (high - low) * steps).clamp(low, high)
 
         def radius(level: Tensor, number: int, label: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from smoothcert.ensembles.covariances import CovarianceMaps
     from smoothcert.ensembles.forecast import ForecastResult
 
 BINS = np.linspace(-4.0, 4.0, 81)
 
 
 def save_forecast(found: ForecastResult, out: Path) -> None:
-    """Both pictures of a forecast: OUT and OUT-fit, each as .svg and .png."""
+    """The pictures of a forecast: OUT, OUT-fit and OUT-maps, each as .svg and .png."""
     outlooks, measured = found.outlooks, found.measured
     radii = list(outlooks[0].check.certified)
     figure = size_figure(
@@ -43,6 +44,7 @@ def save_forecast(found: ForecastResult, out: Path) -> None:
         seen.noise, seen.clean, seen.members, (seen.modelled, seen.observed), (told.p, held.p), held.size
     )
     save(figure, out.with_name(f"{out.stem}-fit{out.suffix}"))
+    save(maps_figure(found.maps), out.with_name(f"{out.stem}-maps{out.suffix}"))
 
 
 def size_figure(
@@ -95,6 +97,34 @@ def fit_figure(
     _diagonal(third, *covariance, "covariance between members: model", "observed")
     _diagonal(fourth, *p, f"P(label), {p_size} members: forecast", "measured")
     return figure
+
+
+def maps_figure(maps: CovarianceMaps) -> Figure:
+    """Covariances as maps (ENS, Figs 10 and 11): of clean and noise part, and of the noise parts of two members."""
+    figure, (first, second, third, fourth) = _panels((9.2, 8.0), rows=2)
+    for axes, matrix, title in (
+        (first, maps.mean.blocks, "clean and noise part, clean part as mean"),
+        (second, maps.point.blocks, "clean and noise part, clean part at the point"),
+    ):
+        _map(axes, matrix, float(np.abs(matrix).max()), title, len(matrix) // 2)
+    largest = float(max(np.abs(maps.observed).max(), np.abs(maps.modelled).max()))
+    _map(third, maps.observed, largest, "noise parts of two members, observed")
+    _map(fourth, maps.modelled, largest, "noise parts of two members, model")
+    return figure
+
+
+def _map(axes: Axes, matrix: Floats, largest: float, title: str, parted: int | None = None) -> None:
+    """A matrix in colours from −largest to largest, with lines between its blocks."""
+    span = largest or 1.0
+    shown = axes.imshow(matrix, cmap="RdBu_r", vmin=-span, vmax=span)
+    for at in () if parted is None else (parted - 0.5,):
+        axes.axhline(at, color=INK, linewidth=0.8)
+        axes.axvline(at, color=INK, linewidth=0.8)
+    axes.set_title(title, fontsize=9.5, color=INK)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    colours = axes.figure.colorbar(shown, ax=axes, shrink=0.85)
+    colours.ax.tick_params(labelsize=8)
 
 
 def normal(at: Floats) -> Floats:

@@ -21,6 +21,8 @@ def forecast_text(found: ForecastResult, width: int) -> str:
         f"zeta_p {found.parts.zeta_p:.3f}, by input {low:.3f} to {high:.3f} (quartiles)",
         f"noise part: distance to the normal distribution {away}",
         f"noise part below −{v.FAR:g} deviations: {100 * found.fit.tail:.2f} % (normal: 0.13 %)",
+        f"clean part at the point and noise part: correlation up to {found.maps.point.correlation:.3f} (model: 0); "
+        f"covariance between members: {100 * found.maps.misfit:.1f} % from the model's",
         "",
         f"forecast with {found.asked.n} draws an input",
         _sizes(found),

@@ -14,14 +14,25 @@ from smoothcert import catalog
 from smoothcert.errors import LARGEST, OptionError, RunError, require_count, require_number, unknown
 
 SCHEDULES = ("step", "one_cycle")
-AUGMENTATIONS = ("none", "crop_flip")
+AUGMENTATIONS = ("none", "crop_flip", "resized_crop")
+IMAGENET = "imagenet"  # a data set that is known, and comes as a folder
 SIGMA = 0.25  # unless a level is given
 RATES = {"sgd": 0.1, "adamw": 0.001}  # the optimisers, and the rate of each unless one is given
 
 
+def data_set_of(data: str, said: str | None) -> str | None:
+    """Which data set data are: one of a name is itself; of a file or folder somebody must say it."""
+    named = catalog.names("data")
+    if said is not None and said not in (*named, IMAGENET):
+        raise unknown("data_set of training", said, (*named, IMAGENET))
+    if data in named and said not in (None, data):
+        raise OptionError(f"data_set of training must be left out or {data}, which the data are; got {said}")
+    return data if data in named else said
+
+
 @dataclass(frozen=True)
 class Settings:
-    """Defaults are those of Horváth et al. (ICLR 2022), without augmentation: ÷10 after each third of 150 epochs."""
+    """Defaults are those of Horváth et al. (ICLR 2022), without augmentation; what others published is in recipes/."""
 
     data: str
     arch: str
@@ -51,12 +62,17 @@ class Settings:
     objective_options: Mapping[str, Any] = field(default_factory=dict)
     noise: str = "gaussian"
     noise_options: Mapping[str, Any] = field(default_factory=dict)
-    optimiser: str = "sgd"  # with Nesterov momentum; or adamw, whose first beta is the momentum
+    optimiser: str = "sgd"  # or adamw, whose first beta is the momentum
+    nesterov: bool = True  # momentum of sgd
+    data_set: str | None = None  # which one the data are, where their name does not say: for normalisation and recipe
+    recipe: str | None = None  # whose published settings these are, as far as none were given instead
+    hold_out: str | None = None  # training inputs that are kept back: a share, a number, or a file of indices
 
     def __post_init__(self) -> None:
         if self.sigma is not None:
             self._require("sigma", "a finite number above 0", lambda sigma: 0 < sigma < math.inf)
         object.__setattr__(self, "sigma", getattr(self.build_noise(), "sigma", None))
+        data_set_of(self.data, self.data_set)
         if self.optimiser not in RATES:
             raise unknown("optimiser of training", self.optimiser, RATES)
         if self.lr is None:
@@ -73,6 +89,8 @@ class Settings:
             raise OptionError(f"drops of training must be epochs, whole numbers of at least 1; got {list(self.drops)}")
         if self.drops is not None and self.schedule != "step":
             raise OptionError(f"drops of training must go with the step schedule; got {self.schedule}")
+        if not isinstance(self.nesterov, bool):
+            raise OptionError(f"nesterov of training must be true or false; got {self.nesterov}")
         if self.schedule not in SCHEDULES:
             raise unknown("schedule of training", self.schedule, SCHEDULES)
         if self.augment not in AUGMENTATIONS:
@@ -82,6 +100,11 @@ class Settings:
         value = getattr(self, name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not holds(value):
             raise OptionError(f"{name} of training must be {what}; got {value}")
+
+    @property
+    def known_as(self) -> str | None:
+        """The data set that the data are, as far as anybody said."""
+        return data_set_of(self.data, self.data_set)
 
     def build_noise(self) -> Any:
         """The noise that is trained under."""

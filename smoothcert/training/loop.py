@@ -16,19 +16,17 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from torch import Generator, Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from smoothcert.contracts import Batch, Noise
 from smoothcert.data import Inputs
-from smoothcert.errors import OptionError, RunError, TrainingError
+from smoothcert.errors import RunError, TrainingError
 from smoothcert.training import Settings, checkpoints, setup
+from smoothcert.training.feeding import BatchReader, batches, crop_flip, fed, require_augmentation, workers_for
 from smoothcert.training.measure import certified_estimate, measured
 from smoothcert.training.noisy import SigmaMap, generator, mixed
 from smoothcert.training.objectives import Loss
-
-_PAD = 4
 
 
 class Watch:
@@ -58,14 +56,17 @@ class Work:
     noise: Noise
     sigmas: SigmaMap
     average: AveragedModel | None
+    workers: int = 0  # processes that decode inputs
 
     @classmethod
-    def begun(cls, settings: Settings, inputs: Inputs, network: nn.Module, objective: Loss, fabric: Fabric) -> "Work":
+    def begun(
+        cls, settings: Settings, inputs: Inputs, network: nn.Module, objective: Loss, fabric: Fabric, workers: int = 0
+    ) -> "Work":
         """Before the first epoch."""
         model, optimiser = fabric.setup(network, _optimiser(network, settings))
         noise, sigmas = settings.build_noise(), SigmaMap.fresh(settings, len(inputs))
         average = _averaged(network, settings.ema) if settings.ema else None
-        return cls(settings, inputs, fabric, network, model, optimiser, objective, noise, sigmas, average)
+        return cls(settings, inputs, fabric, network, model, optimiser, objective, noise, sigmas, average, workers)
 
     @property
     def steps(self) -> int:
@@ -77,23 +78,31 @@ class Work:
         return self.network if self.average is None else self.average.module
 
 
-def train(settings: Settings, out: Path, watch: Watch | None = None, device: str = "cpu") -> dict[str, Any]:
-    """Train, or go on training, into the checkpoint folder `out`; its final config. Ctrl-C keeps the last epoch."""
+def train(
+    settings: Settings, out: Path, watch: Watch | None = None, device: str = "cpu", workers: int | None = 0
+) -> dict[str, Any]:
+    """Train, or go on training, into the checkpoint folder `out`; its final config. Ctrl-C keeps the last epoch.
+
+    `workers`: processes that decode images of a folder; None: as many as there are cores. Their number changes nothing.
+    """
     fabric = joined(device)
     watch = watch if watch is not None and fabric.is_global_zero else Watch()
     found = setup.resumable(out, settings, fabric.world_size)
     objective = setup.objective(settings)
     setup.require_fit(settings, objective)
-    inputs, watched = setup.inputs(settings)
+    chosen = setup.inputs(settings)
+    inputs, watched = chosen.training, chosen.watched
     setup.require_grid(settings, inputs.tensor(0))
-    config = setup.config(settings, inputs, objective, fabric.world_size)
+    require_augmentation(settings, inputs)
+    decoders = workers_for(inputs, workers)
+    config = setup.config(settings, chosen, objective, fabric.world_size)
     network = setup.network(config, settings)
     if fabric.is_global_zero:
         setup.require_writable(out)
     fabric.barrier()
-    work = Work.begun(settings, inputs, network, objective, fabric)
+    work = Work.begun(settings, inputs, network, objective, fabric, decoders)
     if found is not None:
-        config = _restore(work, found, config["data_digest"], out)
+        config = _restore(work, found, out)
     watch.started(config["epoch"], settings.epochs, work.steps)
     for epoch in range(config["epoch"], settings.epochs):
         # Layers with randomness of their own draw from torch's global state: that too must come from (seed, epoch).
@@ -123,12 +132,9 @@ def run_epoch(work: Work, epoch: int, watch: Watch) -> dict[str, float]:
         random = generator(settings.seed, epoch, "train", rank + 1)
     totals, seen, levels = Counter[str](), 0, work.sigmas.values.clone()
     work.model.train()
-    for step in range(work.steps):
-        chosen = order[step * settings.batch : (step + 1) * settings.batch]
-        chosen = chosen[: len(chosen) // processes * processes][rank::processes]  # equal shares: gradients are averaged
-        if len(chosen) == 0:
-            continue
-        x = inputs.tensors(chosen)
+    steps = [chosen for chosen in batches(order, settings.batch, rank, processes) if len(chosen)]
+    read = fed(BatchReader(inputs, steps, settings, epoch), work.workers)
+    for step, (chosen, x) in enumerate(zip(steps, read, strict=True)):
         if settings.augment == "crop_flip":
             x = crop_flip(x, random)
         x, y = x.to(work.fabric.device), torch.from_numpy(inputs.labels[chosen]).to(work.fabric.device)
@@ -164,25 +170,6 @@ def _step(work: Work, batch: Batch) -> dict[str, float]:
     return values
 
 
-def crop_flip(x: Tensor, generator: Generator) -> Tensor:
-    """Each image [batch, channels, h, w] padded by 4 zeros, cropped to its size at random, and mirrored or not.
-
-    As in the field's CIFAR protocol (He et al. 2015, §4.2).
-    """
-    if x.ndim != 4:
-        raise OptionError(f"augment of training must be none unless inputs are images; got shape {list(x.shape[1:])}")
-    count, _, height, width = x.shape
-    padded = F.pad(x, (_PAD, _PAD, _PAD, _PAD))
-    corners = torch.randint(2 * _PAD + 1, (2, count, 1), generator=generator)
-    rows = corners[0] + torch.arange(height)
-    columns = corners[1] + torch.arange(width)
-    flip = torch.rand(count, 1, generator=generator) < 0.5
-    columns = torch.where(flip, columns.flip(1), columns)
-    which = torch.arange(count).view(-1, 1, 1)
-    # Advanced indices around a slice put their dimensions first: [batch, h, w, channels].
-    return padded[which, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
-
-
 def joined(device: str) -> Fabric:
     """One process here, or one of those that `torchrun` started."""
     kind = torch.device(device).type
@@ -201,7 +188,7 @@ def _optimiser(network: nn.Module, settings: Settings) -> torch.optim.Optimizer:
     weights, rate, decay = network.parameters(), settings.rate(0), settings.weight_decay
     if settings.optimiser == "adamw":
         return torch.optim.AdamW(weights, rate, (settings.momentum, 0.999), weight_decay=decay)
-    return torch.optim.SGD(weights, rate, settings.momentum, weight_decay=decay, nesterov=True)
+    return torch.optim.SGD(weights, rate, settings.momentum, weight_decay=decay, nesterov=settings.nesterov)
 
 
 def _averaged(network: nn.Module, decay: float) -> AveragedModel:
@@ -216,9 +203,10 @@ def _state(work: Work) -> dict[str, Any]:
     return {"weights": weights, "optimiser": optimiser, "sigma": work.sigmas.values, "average": average}
 
 
-def _restore(work: Work, found: Mapping[str, Any], digest: str, out: Path) -> dict[str, Any]:
+def _restore(work: Work, found: Mapping[str, Any], out: Path) -> dict[str, Any]:
     config: dict[str, Any] = found["config"]
-    if config["data_digest"] != digest:
+    listed = config.get("data_digest_of") == setup.LISTING
+    if config["data_digest"] != (work.inputs.listing_digest if listed else work.inputs.digest):
         raise RunError(f"data of the training in '{out}' must be what it began with; got other values or labels")
     checkpoints.fill(work.network, found["weights"], str(out / checkpoints.STATE))
     work.optimiser.load_state_dict(found["optimiser"])

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,32 +14,66 @@ from smoothcert.data import Inputs, Subset
 from smoothcert.errors import THREADS, DataError, OptionError, OutputError, RunError, require_count, require_room
 from smoothcert.files import write_whole, writing
 from smoothcert.noise import ScalableNoise
-from smoothcert.training import Settings, checkpoints
+from smoothcert.training import IMAGENET, Settings, checkpoints
+from smoothcert.training.held_out import split
 from smoothcert.training.noisy import filled
 from smoothcert.training.objectives import Loss
 from smoothcert.training.selection import relabelled
 
+LISTING = "listing"  # what a digest of files is of: names, sizes, labels and indices, and not their contents
+
 
 def objective(settings: Settings) -> Loss:
     """The loss, with the values published for the nearest σ (by ratio) where none are given."""
-    part: type[Loss] = catalog.find("training.objectives", settings.objective)[0]
-    own: Mapping[str, Any] = {}
-    if part.published and (sigma := settings.sigma) is not None:
-        own = part.published[min(part.published, key=lambda known: abs(math.log(known / sigma)))]
+    own = _nearest(settings)[1]
     built: Loss = catalog.build("training.objectives", settings.objective, {**own, **settings.objective_options})
     return built
 
 
-def inputs(settings: Settings) -> tuple[Inputs, Inputs]:
+def borrowed(settings: Settings) -> str:
+    """In a line, which values of the objective were published for another σ; nothing where none were."""
+    sigma, values = _nearest(settings)
+    taken = {name: value for name, value in values.items() if name not in settings.objective_options}
+    if not taken or sigma == settings.sigma:
+        return ""
+    words = ", ".join(f"{name} {value:g}" for name, value in taken.items())
+    return (
+        f"{settings.objective} at sigma {settings.sigma:g} takes the values published for {sigma:g}: {words} "
+        "(--set gives others)"
+    )
+
+
+def _nearest(settings: Settings) -> tuple[float | None, Mapping[str, Any]]:
+    """The σ nearest by ratio for which values of this objective were published, and these; nothing where none were."""
+    part: type[Loss] = catalog.find("training.objectives", settings.objective)[0]
+    if not part.published or (sigma := settings.sigma) is None:
+        return None, {}
+    nearest = min(part.published, key=lambda known: abs(math.log(known / sigma)))
+    return nearest, part.published[nearest]
+
+
+class ChosenInputs(NamedTuple):
+    """The inputs to train on, those to watch, and what config.json says of training inputs that were kept back."""
+
+    training: Inputs
+    watched: Inputs
+    held_out: dict[str, Any] | None = None
+
+
+def inputs(settings: Settings) -> ChosenInputs:
     """The training split, and the inputs to watch: the test split where there is one, else the training split."""
 
     def load(split: str) -> Inputs:
         return Subset(settings.data, split, value_range=settings.value_range, image_size=settings.image_size).load()
 
-    training = load("train")
+    training, held_out = load("train"), None
     if settings.labels is not None:
+        if settings.hold_out is not None:
+            raise OptionError(f"hold_out of training must be left out with labels; got {settings.hold_out}")
         training = relabelled(training, Path(settings.labels))
-        return training, training
+        return ChosenInputs(training, training)
+    if settings.hold_out is not None:
+        training, held_out = split(training, settings.hold_out)
     folder = Path(settings.data).expanduser()
     tested = settings.data in catalog.names("data") or (folder / "test").is_dir() or (folder / "val").is_dir()
     watched = load("test") if tested else training
@@ -47,12 +81,13 @@ def inputs(settings: Settings) -> tuple[Inputs, Inputs]:
         raise DataError(
             f"inputs of {settings.data} must have one shape; got {list(training.shape)} and {list(watched.shape)}"
         )
-    return training, watched
+    return ChosenInputs(training, watched, held_out)
 
 
-def config(settings: Settings, training: Inputs, objective: Loss, processes: int = 1) -> dict[str, Any]:
+def config(settings: Settings, chosen: ChosenInputs, objective: Loss, processes: int = 1) -> dict[str, Any]:
     """All of config.json that is known before the first step."""
-    options = {**_normalisation(settings.data), **settings.arch_options}
+    training, held_out = chosen.training, {} if chosen.held_out is None else {"hold_out": chosen.held_out}
+    options = {**_normalisation(settings.known_as), **settings.arch_options}
     built = catalog.build("architectures", settings.arch, options)
     step = min(settings.batch, len(training)) * math.prod(training.shape)
     require_room("training", objective.copies * step, copies=objective.copies)
@@ -65,7 +100,9 @@ def config(settings: Settings, training: Inputs, objective: Loss, processes: int
         "shape": list(training.shape),
         "classes": training.classes or max(2, int(training.labels.max()) + 1),
         "data": settings.data,
-        "data_digest": training.digest,
+        "data_digest": training.listing_digest,
+        "data_digest_of": LISTING if training.decoded else "values",
+        **held_out,
         "normalisation": normalisation,
         "settings": settings.table(),
         "objective": objective.options,
@@ -134,11 +171,11 @@ def require_writable(out: Path) -> None:
         probe.unlink()
 
 
-def _normalisation(name: str) -> dict[str, Any]:
-    """A data set's own; that of ImageNet for a folder of this name."""
-    if name not in (*catalog.names("data"), "imagenet"):
+def _normalisation(name: str | None) -> dict[str, Any]:
+    """That of a data set; the architecture's own where nobody said which one the data are."""
+    if name is None:
         return {}
-    mean, std = checkpoints.IMAGENET if name == "imagenet" else catalog.find("data", name)[0].normalisation
+    mean, std = checkpoints.IMAGENET if name == IMAGENET else catalog.find("data", name)[0].normalisation
     return {"mean": list(mean), "std": list(std)}
 
 
@@ -146,17 +183,29 @@ def describe_training(settings: Settings, noise: str) -> list[str]:
     """What would be trained, under which noise, and at what cost, line by line."""
     loss = objective(settings)
     require_fit(settings, loss)
-    training, _ = inputs(settings)
+    chosen = inputs(settings)
+    training = chosen.training
     require_grid(settings, training.tensor(0))
-    facts = config(settings, training, loss)
+    facts = config(settings, chosen, loss)
     steps = math.ceil(len(training) / settings.batch)
+    kept = f", {chosen.held_out['inputs']:,} kept back" if chosen.held_out is not None else ""
+    mean, std = (" ".join(f"{value:g}" for value in facts["normalisation"][key]) for key in ("mean", "std"))
+    whose = settings.known_as or "none was named: --as says which data set these are"
+    rate = f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs"
     return [
         f"{settings.arch} for {list(training.shape)}: {cost(network(facts, settings), training.shape)}",
-        f"{settings.data}: {len(training):,} training inputs, {steps:,} steps an epoch",
+        f"{settings.data}: {len(training):,} training inputs{kept}, {steps:,} steps an epoch",
+        f"normalisation: mean {mean}, std {std} ({whose})",
         f"{settings.objective}: " + ", ".join(f"{name} {value}" for name, value in facts["objective"].items()),
         noise,
-        f"{settings.optimiser}, rate {settings.lr:g} by {settings.schedule}, {settings.epochs} epochs",
+        rate + _drops(settings),
+        f"momentum {settings.momentum:g}{' (Nesterov)' * (settings.optimiser == 'sgd' and settings.nesterov)}, "
+        f"weight decay {settings.weight_decay:g}, augmentation {settings.augment}",
     ]
+
+
+def _drops(settings: Settings) -> str:
+    return "" if settings.drops is None else f", ÷10 at {', '.join(map(str, settings.drops))}"
 
 
 def use_threads(threads: int | None) -> None:

@@ -72,7 +72,31 @@ def test_the_grid_needs_no_gradients_and_the_ascent_says_so(network, tmp_path, c
     assert len({row.sigma for row in read(tmp_path / "grid").rows}) > 1
 
 
+def test_the_published_grid_and_a_class_that_is_followed(network, tmp_path):
+    grid = ["--sigma-per-input", "--sigma-search", "grid", "--sigma-bounds", "0,1", "--draws", "10", "--follow"]
+    assert certify(network, tmp_path / "grid", *grid) == 0
+    run_ = read(tmp_path / "grid")
+    assert run_.asked.preparation.follow and run_.asked.preparation.low == 0.0
+    assert all(round(row.sigma * 20, 6).is_integer() and row.sigma > 0 for row in run_.rows)
+    assert run(["verify", str(tmp_path / "grid"), "--redraw", "2"]) == 0
+
+
+def test_uniform_noise_is_climbed_in_its_half_width(network, tmp_path):
+    options = ["--data", "digits", "--skip", "120", "--noise", "uniform", "--set", "lam=0.5", "--n", "200"]
+    for out, more in (("lam", []), ("sigma", ["--steps-in", "sigma"])):
+        words = [*options, *SEARCH, *more, "--threads", "1", "--out", str(tmp_path / out)]
+        assert run(["certify", str(network), *words]) == 0
+    assert read(tmp_path / "lam").asked.preparation.steps_in == "lam"
+    assert read(tmp_path / "sigma").asked.preparation.steps_in is None
+    assert run(["verify", str(tmp_path / "lam"), "--redraw", "2"]) == 0
+
+
 @pytest.mark.parametrize(("options", "words"), [
+    (["--follow"], "--follow belongs to --sigma-per-input"),
+    (["--steps-in", "lam"], "--steps-in belongs to --sigma-per-input"),
+    (["--sigma-per-input", "--steps-in", "lam"], "steps_in of per_input_sigma must be sigma for gaussian noise"),
+    (["--sigma-per-input", "--steps-in", "volts"], "steps_in of per_input_sigma must be one of"),
+    (["--sigma-per-input", "--sigma-bounds", "0,1"], "low of per_input_sigma must be"),
     (["--steps", "5"], "--steps belongs to --sigma-per-input"),
     (["--sigma-per-input", "--steps", "0"], "steps of per_input_sigma"),
     (["--sigma-per-input", "--sigma-bounds", "0.5,1"], "within the bounds"),

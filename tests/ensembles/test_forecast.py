@@ -345,7 +345,7 @@ def test_the_command_prints_a_table_json_and_pictures(command, tmp_path):
     assert [size["members"] for size in said["sizes"]] == [1, 3, 4, 8] and said["inputs"] == 12
     assert 0.0 < said["zeta_p"] < 1.0
     made = {path.name for path in tmp_path.iterdir() if path.suffix in (".svg", ".png")}
-    assert made == {"picture.svg", "picture.png", "picture-fit.svg", "picture-fit.png"}
+    assert made == {f"picture{part}.{kind}" for part in ("", "-fit", "-maps") for kind in ("svg", "png")}
     text = command("--sizes 1,8 --fit 3")
     assert "model fitted to 3 of 4 members: 12 inputs, 30 draws each" in text and "gain over 3" in text
     assert said == command("--sizes 8,1 --fit 3 --json")

@@ -43,6 +43,7 @@ GOOD: Mapping[str, str] = {
     "quantise": "net --data good.npz --split test --max 8 --compare 4 --sigma 0.25 --out {}.onnx",
     "data get": "digits",
     "data list": "",
+    "data digest": "digits",
     "data scale": "good.npz --out {}.json",
     "ensemble make": "lines:a lines:b --out {}",
     "ensemble forecast": "lines:a lines:b lines:c --data good.npz --sigma 0.25 --max 3 --draws 8 --sizes 1,2 --n 1000",
@@ -78,7 +79,8 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
     "certify": {
         "split": "--data=digits", "scale_data": "--scale standard",
         **dict.fromkeys(("steps", "draws", "step_size", "sigma_bounds", "evaluations"), SEARCH),
-        "sigma_search": "--sigma-per-input", "order": "--memory memory", "ray_workers": "--ray local",
+        **dict.fromkeys(("sigma_search", "steps_in"), "--sigma-per-input"),
+        "order": "--memory memory", "ray_workers": "--ray local",
     },
     **{
         command: {"ray_workers": "--ray local", "split": "--data=digits", "scale_data": "--scale standard"}
@@ -88,7 +90,7 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("noise", "start", "max", "seed", "range", "threads", "image_size"), HOLDOUT),
         "split": "--data digits --sigma 0.25", "data": "--sigma 0.25", "sigma": "--data good.npz",
         "skip": "--data good.npz --sigma 0.25",
-        "level": "--early-exit", "threshold": "--early-exit",
+        "level": "--early-exit", "threshold": "--early-exit", "best": HOLDOUT,
     },
     "aces combine": {
         "holdout": "--theta-for acr=0.1", "holdout_core": "--theta-for acr=0.1 --holdout others", "log": "--theta 0.3",
@@ -108,7 +110,7 @@ KINDS: Mapping[str, str] = {
     "drops": "numbers", "seeds": "numbers", "range": "numbers", "sigma_bounds": "numbers", "shape": "numbers",
     "theta": "numbers", "theta_for": "settings", "fail_below": "settings", "set_": "settings", "weights": "numbers",
     "names": "few", "branch": "branch", "ensemble": "name", "ray": "address", "device": "name",
-    "classes": "classes", "scale_data": "training", "training": "training",
+    "classes": "classes", "scale_data": "training", "training": "training", "hold_out": "hold_out",
 }  # fmt: skip
 DRAWING = ("certify", "predict", "aces certify", "aces select", "route certify")
 KINDS_IN: Mapping[tuple[str, str], str] = {
@@ -142,6 +144,8 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "callable": ("no/such", "fifo", "/dev/zero", ":", "linear:", "linear:nothing", "linear:not_callable"),
     "data": (*UNREADABLE, "hollow", "mnsit", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz"),
     "classes": (*UNREADABLE, "hollow"),
+    "hold_out": ("", " ", "much", "0", "1.5", "-1", "-0.5", "nan", "9999999", "9" * 40, LONG, "nul\0", "\udcff",
+                 "no/such.npz", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz", "good.npz"),
     "training": (*UNREADABLE, "hollow", "empty.npz", "bytes.npz", "fifo.npz", "hollow.npz", "digits"),
     "json": (*(f"{place}.json" for place in (*UNWRITABLE, LONG)), "", "/dev/full", "x.txt", "no/a.json"),
     "run": (*UNREADABLE, "hollow", "../x"),
@@ -178,6 +182,7 @@ REAL = ("-1", "0", "nan", "inf", "-inf", "1e308", str(10**400), *WORDS)
 FINE: Mapping[str, Sequence[str]] = {
     "max": ("-1", str(10**23), str(2**63)), "skip": (str(10**23), str(2**63)), "start": ("0",), "index": ("0",),
     "seed": ("0", str(2**63)), "warmup": ("0",), "sigma_warmup": ("0",), "clip": ("0",), "ema": ("0",),
+    "weight_decay": ("0",), "workers": ("0",),
     "redraw": ("0", str(10**23), str(2**63)), "radius": ("0",), "inputs": ("-1", str(10**23), str(2**63)),
     "port": ("0",), "notice": ("0",), "requests_per_minute": ("0",), "draws_per_minute": ("0",),
     "theta": ("0",), "eta": ("0",), "level": ("0",), "threshold": ("0",), "compare": (str(10**23), str(2**63)),

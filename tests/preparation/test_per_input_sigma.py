@@ -118,8 +118,41 @@ def test_levels_stay_inside_their_bounds():
     assert 0.05 <= level.sigma <= 0.25
 
 
+def test_a_step_in_lam_is_a_third_of_one_in_sigma():
+    """λ = √3σ, so a·dr/dλ in λ is a/3·dr/dσ in σ (Alfarra et al. 2022, App. G: λ is what is climbed)."""
+    x, noise = CENTRE.expand(2, 1, 4, 4).clone(), Uniform(lam=0.3)
+    one, third = (
+        PerInputSigma(steps=1, step_size=0.01, draws=50, steps_in=unit)(Ball(), noise, x, streams(2))
+        for unit in ("sigma", "lam")
+    )
+    for long, short in zip(one, third, strict=True):
+        assert long.sigma != noise.sigma
+        assert short.sigma - noise.sigma == pytest.approx((long.sigma - noise.sigma) / 3, rel=1e-5)
+        assert short.lam - 0.3 == pytest.approx((long.sigma - noise.sigma) / 3 * 3**0.5, rel=1e-5)
+    with pytest.raises(OptionError, match="steps_in of per_input_sigma must be sigma for gaussian noise; got lam"):
+        PerInputSigma(steps_in="lam").check(Gaussian(0.2))
+
+
+def test_the_published_grid_ends_at_one_and_begins_a_step_above_nothing():
+    """App. B: levels n/200, 2n/200, … 1, so 200 evaluations in all; here n = 10."""
+    x, seen = CENTRE.expand(1, 1, 4, 4).clone(), []
+
+    def watched(rows):
+        seen.append(len(rows))
+        return Ball()(rows)
+
+    (level,) = PerInputSigma(search="grid", draws=10, low=0.0, high=1.0)(watched, Gaussian(0.25), x, streams(1))
+    assert sum(seen) == 200 + 10  # and the class at the given level
+    assert level.sigma * 20 == pytest.approx(round(level.sigma * 20)) and 0.05 <= level.sigma <= 1.0
+    with pytest.raises(OptionError, match="low of per_input_sigma"):
+        PerInputSigma(search="votes", draws=20, low=0.0)
+    with pytest.raises(OptionError, match="low of per_input_sigma"):
+        PerInputSigma(low=0.0)
+
+
 @pytest.mark.parametrize("options", [
-    {"steps": 0}, {"draws": 1.5}, {"step_size": 0.0}, {"step_size": float("nan")}, {"search": "random"},
+    {"steps": 0}, {"steps_in": "volts"}, {"high": 0.0, "search": "grid"},
+    {"draws": 1.5}, {"step_size": 0.0}, {"step_size": float("nan")}, {"search": "random"},
     {"low": -1.0}, {"high": float("inf")}, {"low": 0.5, "high": 0.2}, {"evaluations": 0},
 ])  # fmt: skip
 def test_bad_options_are_refused(options):

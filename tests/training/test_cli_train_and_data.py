@@ -133,7 +133,8 @@ def test_describe_tells_cost_and_settings_and_trains_nothing(smoothcert, tmp_pat
     code, out, _ = smoothcert("train", "--describe", "--out", tmp_path / "net", *options)
     assert code == 0 and "parameters" in out and "M multiply-adds an input" in out
     assert "steps 2, epsilon 2.0, copies 3" in out and not (tmp_path / "net").exists()
-    assert out.endswith("sgd, rate 0.1 by step, 150 epochs\n")
+    assert "normalisation: mean 0.305, std 0.376 (digits)" in out and "sgd, rate 0.1 by step, 150 epochs\n" in out
+    assert out.endswith("momentum 0.9 (Nesterov), weight decay 0.0001, augmentation none\n")
     code, _, err = smoothcert("train", *options)
     assert code == 2 and "--out" in err and err.count("\n") == 1
 

@@ -16,7 +16,8 @@ from smoothcert.contracts import Batch
 from smoothcert.errors import DataError, ModelError, OptionError, OutputError, RunError, SmoothcertError, TrainingError
 from smoothcert.noise.gaussian import Gaussian as Noise
 from smoothcert.training import Settings, checkpoints, setup
-from smoothcert.training.loop import Watch, crop_flip, train
+from smoothcert.training.feeding import crop_flip
+from smoothcert.training.loop import Watch, train
 from smoothcert.training.noisy import fresh, scores
 from smoothcert.training.objectives.gaussian import GaussianObjective
 

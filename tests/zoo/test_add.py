@@ -30,6 +30,8 @@ def add():
     Settings("digits", "mlp"),
     Settings("cifar10", "resnet8", "macer", 0.5, 8, 128, 0.01, drops=(3, 6), clip=1.0, ema=0.99, seed=4),
     Settings("digits", "mlp", optimiser="adamw"),
+    Settings("digits", "mlp", momentum=0.5, nesterov=False, weight_decay=5e-4, hold_out="0.04"),
+    Settings("pictures", "resnet50", data_set="imagenet", augment="resized_crop", image_size=224),
     Settings("digits", "mlp", optimiser="adamw", lr=0.1),
     Settings("cifar10", "resnet8", epochs=9, schedule="one_cycle", warmup=2, augment="crop_flip"),
     Settings("a b.npz", "resnet8", start="models/a", labels="l.npz", value_range=(0.0, 4.0), image_size=32),
@@ -44,9 +46,17 @@ def test_the_command_line_of_settings_gives_them_back(add, settings, monkeypatch
     assert settings_of(command, monkeypatch) == (settings.table(), Path("models/x"))
 
 
-def test_settings_without_an_option_are_refused(add):
-    with pytest.raises(SystemExit, match=r"momentum of the training must be 0\.9"):
-        add.training(Settings("digits", "mlp", momentum=0.5).table(), "models/x")
+def test_every_setting_that_is_not_the_published_one_is_said(add):
+    settings = Settings("cifar10", "resnet8", "macer", epochs=8, batch=128, lr=0.01, schedule="one_cycle")
+    told = add.about({"settings": settings.table(), "objective": {"copies": 4, "strength": 12.0}})
+    assert told == (
+        "Recipe macer, but arch resnet8 (published: resnet110), epochs 8 (published: 440), batch 128 (published: 64), "
+        "schedule one_cycle (published: step), drops none (published: 200,400), nesterov yes (published: no), "
+        "weight_decay 0.0001 (published: 0.0005), augment none (published: crop_flip), copies 4 (published: 16)."
+    )
+    published = {"arch": "resnet110", "epochs": 440, "batch": 64, "lr": 0.01, "drops": (200, 400), "nesterov": False}
+    whole = Settings("cifar10", objective="macer", **published, weight_decay=5e-4, augment="crop_flip")
+    assert add.about({"settings": whole.table(), "objective": {"copies": 16}}) == "Recipe macer, as published."
 
 
 def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
@@ -66,7 +76,7 @@ def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
 
     network = zoo.networks()[name]
     network.verify()
-    assert network.about == "Reduced: 2 step epochs (published: 150), consistency 2 (published: 20.0)."
+    assert network.about == "No recipe has consistency on digits at sigma 0.25: 2 step epochs."
     assert network.command == f"smoothcert train {options} --threads 1 --out models/{name}"
     found = figures(read(Path("run")), add.RADII)
     assert network.measured.acr == found.acr and network.measured.inputs == found.inputs == 25

@@ -30,7 +30,7 @@ MOST = 15e6  # bytes in all
 def settings_of(command, monkeypatch):
     """The settings that a `smoothcert train` command line stands for, without training."""
     caught = []
-    monkeypatch.setattr(train, "_train", lambda trainings, threads, device: caught.extend(trainings))
+    monkeypatch.setattr(train, "_train", lambda trainings, threads, device, workers: caught.extend(trainings))
     assert run(shlex.split(command)[1:]) == 0
     [(settings, out)] = caught
     return settings.table(), out

@@ -1,11 +1,12 @@
 """Hold-out scores and labels → weights of an ensemble's members: one file for each way to choose them.
 
-A weighting has `fit(members, inputs, noise, seed, advance)` and `work(members, inputs)`, the number of member
-evaluations that `fit` will tell `advance` of. Weights are fitted once, on inputs that nothing is certified on, and then
+A weighting has `fit(members, holdout)`, `work(members, inputs)`, the number of member evaluations that a fit takes, and
+`votes`, those that its weights are for. Weights are fitted once, on inputs that nothing is certified on, and then
 fixed: weights chosen at a clean test input and held while sampling are no certificate (METHODS E3).
 
-Both weightings are a convex programme on the simplex {w ≥ 0, Σw = 1}, solved exactly by active sets: a quadratic form,
-and the cross-entropy of a mixture. How far a solution can be from the best is known from its gradient alone (`gap`).
+Those of probabilities are a convex programme on the simplex {w ≥ 0, Σw = 1}, solved exactly by active sets: a
+quadratic form, and the cross-entropy of a mixture. How far a solution can be from the best is known from its gradient
+alone (`gap`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 TIGHT = 1e-12  # relative to the size of the matrix: where a slope counts as level, and a weight as zero
 ENOUGH = 1e-10  # gap of the mixture at which Newton's method stops
 STEPS = 200
+PROBABILITIES = ("softmax", "weighted")  # votes that weights on the simplex are for
 
 
 class Fitted(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ import torch
 from smoothcert.bounds import check_draws
 from smoothcert.contracts import Classifier
 from smoothcert.ensembles.holdout import HoldoutInputs, generator
-from smoothcert.ensembles.weights import Fitted, Floats, mixture, mixture_gap, mixture_loss
+from smoothcert.ensembles.weights import PROBABILITIES, Fitted, Floats, mixture, mixture_gap, mixture_loss
 from smoothcert.errors import OptionError, unknown
 
 WAYS = ("convex", "gradient")
@@ -27,6 +27,8 @@ LEAST = 1e-30  # a label ruled out entirely would make the loss infinite
 @dataclass(frozen=True)
 class Learned:
     """Cross-entropy on noisy hold-out inputs, as one convex programme or step by step."""
+
+    votes: ClassVar[tuple[str, ...]] = PROBABILITIES
 
     method: str = "convex"
     draws: int = 4  # noisy copies of each input, for convex

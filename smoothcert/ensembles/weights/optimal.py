@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from smoothcert.classifiers.module import Module
 from smoothcert.contracts import Classifier, Stream
 from smoothcert.ensembles import Cascade, Vote
 from smoothcert.ensembles.holdout import HoldoutInputs, generator
-from smoothcert.ensembles.weights import Fitted, Floats, gap, quadratic
+from smoothcert.ensembles.weights import PROBABILITIES, Fitted, Floats, gap, quadratic
 from smoothcert.errors import DataError, OptionError
 
 # A mean margin below this is an undecided input: left as it is, its 1/margin² would outweigh all the others.
@@ -32,6 +32,8 @@ FLOOR = 0.05
 @dataclass(frozen=True)
 class Optimal:
     """Least variance of the margins, each weighed by how small it is."""
+
+    votes: ClassVar[tuple[str, ...]] = PROBABILITIES
 
     perturbations: int = 10  # copies of each member
     draws: int = 10  # noisy copies of each input
