@@ -38,7 +38,7 @@ def command(
     batch: Annotated[int, typer.Option(help="Inputs in a step.")] = 256,
     optimiser: Annotated[str, typer.Option(help="sgd (Nesterov momentum 0.9) or adamw.")] = "sgd",
     lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.1; adamw: 0.001]")] = None,
-    schedule: Annotated[str, typer.Option(help="step (÷10 each third, or at --drops), one_cycle, triangular.")] = "step",
+    schedule: Annotated[str, typer.Option(help="step (÷10 each third or at --drops), one_cycle, triangular.")] = "step",
     drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
     warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
     clip: Annotated[float, typer.Option(help="Greatest length of a gradient; 0: any.")] = 0.0,

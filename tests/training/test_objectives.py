@@ -62,8 +62,9 @@ def relative_error(value, network):
 
 @pytest.mark.parametrize("sigma", SIGMAS.values(), ids=SIGMAS)
 @pytest.mark.parametrize("objective", [
-    GaussianObjective(3), GaussianObjective(2, smoothing=0.3), Smoothadv(steps=0, copies=3), Macer(copies=3, beta=2.0), Macer(copies=1, beta=16.0),
-    Consistency(copies=3), Advmacer(steps=0, copies=3, beta=2.0),
+    GaussianObjective(3), GaussianObjective(2, smoothing=0.3), Smoothadv(steps=0, copies=3),
+    Macer(copies=3, beta=2.0), Macer(copies=1, beta=16.0), Consistency(copies=3),
+    Advmacer(steps=0, copies=3, beta=2.0),
 ], ids=lambda o: f"{type(o).__name__}{o.copies}")  # fmt: skip
 def test_gradients_are_those_of_finite_differences(objective, sigma):
     network = tiny()
