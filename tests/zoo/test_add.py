@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 from test_shipped import settings_of
 
 from smoothcert import zoo
@@ -14,6 +15,8 @@ from smoothcert.cli.main import run
 from smoothcert.report.metrics import figures
 from smoothcert.runs.store import read
 from smoothcert.training import Settings
+from smoothcert.training.checkpoints import read_network
+from smoothcert.training.loop import train
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,6 +86,21 @@ def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
     config.write_text(config.read_text() + "\n")
     add.main()
     assert zoo.networks()[name].measured is None
+
+
+def test_half_precision_on_disk_is_single_precision_when_loaded(add, tmp_path):
+    whole, half = tmp_path / "whole", tmp_path / "half"
+    train(Settings("digits", "digits_cnn", epochs=1), whole)
+    half.mkdir()
+    (half / "config.json").write_bytes((whole / "config.json").read_bytes())
+    (half / "weights.safetensors").write_bytes(add.halved((whole / "weights.safetensors").read_bytes()))
+    sizes = [(folder / "weights.safetensors").stat().st_size for folder in (whole, half)]
+    assert sizes[1] < 0.6 * sizes[0]
+    before, after = (read_network(folder)[0].state_dict() for folder in (whole, half))
+    for name, tensor in after.items():
+        rounds = tensor.ndim > 1 and not name.startswith("normalise.")
+        assert tensor.dtype == before[name].dtype
+        assert torch.equal(tensor, before[name].half().float() if rounds else before[name]), name
 
 
 def test_what_is_unfinished_or_misnamed_is_refused(add):
