@@ -38,7 +38,7 @@ HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measu
 
 # Fields of Settings as options of `smoothcert train`; the others bear their own names.
 OPTION = {"start": "--from", "value_range": "--range"}
-UNSAID = ("momentum", "weight_decay")  # no options of the command line
+UNSAID = ("momentum",)  # no option of the command line
 
 
 def main() -> None:

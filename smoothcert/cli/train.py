@@ -41,6 +41,7 @@ def command(
     schedule: Annotated[str, typer.Option(help="step (÷10 each third or at --drops), one_cycle, triangular.")] = "step",
     drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
     warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
+    weight_decay: Annotated[float, typer.Option(help="Pull of every weight towards 0.")] = 1e-4,
     clip: Annotated[float, typer.Option(help="Greatest length of a gradient; 0: any.")] = 0.0,
     ema: Annotated[float, typer.Option(help="Decay of a running average of the weights; 0: none.")] = 0.0,
     augment: Annotated[str, typer.Option(help="none, or crop_flip for small images.")] = "none",
@@ -70,8 +71,9 @@ def command(
     options = _options(set_ or [], arch, objective, noise)
     settings = Settings(
         data=data, arch=arch, objective=objective, sigma=sigma, epochs=epochs, batch=batch, optimiser=optimiser,
-        lr=lr, schedule=schedule, drops=_whole_numbers("drops", drops), warmup=warmup, clip=clip,
-        ema=ema, augment=augment, seed=seed, start=start, labels=labels, sigma_per_example=sigma_per_example,
+        lr=lr, schedule=schedule, drops=_whole_numbers("drops", drops), warmup=warmup,
+        weight_decay=weight_decay, clip=clip, ema=ema, augment=augment, seed=seed, start=start, labels=labels,
+        sigma_per_example=sigma_per_example,
         sigma_warmup=sigma_warmup, sigma_step=sigma_step, sigma_draws=sigma_draws, value_range=o.parse_range(range),
         image_size=image_size, arch_options=options["architectures"], objective_options=options["training.objectives"],
         noise=noise, noise_options=options["noise"],

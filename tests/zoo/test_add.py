@@ -33,6 +33,7 @@ def add():
     Settings("digits", "mlp"),
     Settings("cifar10", "resnet8", "macer", 0.5, 8, 128, 0.01, drops=(3, 6), clip=1.0, ema=0.99, seed=4),
     Settings("digits", "mlp", optimiser="adamw"),
+    Settings("cifar10", "airbench64", schedule="triangular", weight_decay=5e-4, objective_options={"smoothing": 0.1}),
     Settings("digits", "mlp", optimiser="adamw", lr=0.1),
     Settings("cifar10", "resnet8", epochs=9, schedule="one_cycle", warmup=2, augment="crop_flip"),
     Settings("a b.npz", "resnet8", start="models/a", labels="l.npz", value_range=(0.0, 4.0), image_size=32),
