@@ -56,7 +56,8 @@ def command(
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Pull of the weights to 0.  [default: 0.0001]")] = None,
     schedule: Annotated[
-        str | None, typer.Option(help="step (÷10 after each third, or at --drops) or one_cycle.  [default: step]")
+        str | None,
+        typer.Option(help="step (÷10 each third or at --drops), one_cycle, triangular.  [default: step]"),
     ] = None,
     drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
     warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,

@@ -13,7 +13,7 @@ from typing import Any, cast
 from smoothcert import catalog
 from smoothcert.errors import LARGEST, OptionError, RunError, require_count, require_number, unknown
 
-SCHEDULES = ("step", "one_cycle")
+SCHEDULES = ("step", "one_cycle", "triangular")
 AUGMENTATIONS = ("none", "crop_flip", "resized_crop")
 IMAGENET = "imagenet"  # a data set that is known, and comes as a folder
 SIGMA = 0.25  # unless a level is given
@@ -136,6 +136,8 @@ class Settings:
             return 0.1 ** sum(epoch >= drop for drop in self.drops)
         if self.schedule == "step":
             return 0.1 ** int(3 * int(epoch) / self.epochs)
+        if self.schedule == "triangular":  # up in a line for a fifth of the time, then down to 0 in another
+            return 0.1 + 4.5 * done if done < 0.2 else (1 - done) / 0.8
         if done < 0.3:  # one cycle (Smith 2018): up in a line, down along a cosine
             return 0.04 + 0.96 * done / 0.3
         return 0.5 * (1 + math.cos(math.pi * (done - 0.3) / 0.7))

@@ -10,6 +10,7 @@ from smoothcert import catalog
 from smoothcert.classifiers.onnx import from_network
 
 EXAMPLES = [
+    ("airbench", "airbench8", (3, 16, 16)),
     ("alexnet", "alexnet8", (3, 32, 32)),
     ("densenet", "densenet22", (3, 8, 8)),
     ("digits_cnn", "digits_cnn4", (1, 8, 8)),

@@ -103,7 +103,7 @@ def test_an_untrained_denoiser_gives_back_its_input_and_a_trained_one_subtracts_
     ("lenet", (1, 28, 28)), ("lenet5", (3, 32, 32)), ("lenet", (1, 13, 40)),
     ("digits_cnn", (1, 8, 8)), ("digits_cnn8", (3, 9, 5)),
     ("resnet18", (1, 28, 28)), ("resnet50", (3, 65, 80)), ("alexnet8", (1, 70, 29)), ("vgg11", (1, 32, 70)),
-    ("densenet10", (3, 9, 5)),
+    ("densenet10", (3, 9, 5)), ("airbench4", (3, 9, 9)), ("airbench4", (1, 28, 33)),
     ("mlp", (5,)), ("mlp32", (8, 8)), ("mlp", (1, 8, 8)),
 ])  # fmt: skip
 def test_scores_have_their_shape(name, shape):
@@ -121,7 +121,7 @@ def test_both_shortcuts_work_at_odd_sizes():
 
 
 @pytest.mark.parametrize(
-    "name", ["resnet8", "resnet18", "densenet10", "lenet", "mlp", "digits_cnn", "alexnet8", "vgg11"]
+    "name", ["resnet8", "resnet18", "densenet10", "lenet", "mlp", "digits_cnn", "alexnet8", "vgg11", "airbench8"]
 )
 def test_normalisation_is_the_first_thing_inside(name):
     shape = (3, 32, 32)
@@ -156,6 +156,7 @@ def test_defaults_are_the_moments_of_the_training_split(name):
     ("densenet121", {}, "depth of densenet must be 6n.4 .*; got 121"),
     ("densenet100", {"growth": 0}, "growth of densenet"),
     ("alexnet0", {}, "width of alexnet"),
+    ("airbench0", {}, "width of airbench"),
     ("alexnet", {"std": -1.0}, "std of alexnet"),
     ("dncnn1", {}, "depth of dncnn must be at least 2; got 1"),
     ("dncnn", {"width": 0}, "width of dncnn"),
@@ -178,7 +179,7 @@ def test_bad_options_are_refused(name, options, words):
 @pytest.mark.parametrize(("name", "shape"), [
     ("resnet20", (32, 32)), ("resnet20", (3, 2, 2)), ("lenet", (1, 8, 8)), ("digits_cnn", (64,)), ("mlp", ()),
     ("resnet18", (3, 3, 9)), ("alexnet", (3, 28, 28)), ("vgg16", (3, 31, 32)), ("densenet100", (3, 3, 3)),
-    ("dncnn", (64,)),
+    ("dncnn", (64,)), ("airbench8", (3, 8, 32)),
 ])  # fmt: skip
 def test_shapes_that_cannot_work_are_refused(name, shape):
     with pytest.raises(ModelError, match=r"inputs of \w+ must"):

@@ -62,8 +62,9 @@ def relative_error(value, network):
 
 @pytest.mark.parametrize("sigma", SIGMAS.values(), ids=SIGMAS)
 @pytest.mark.parametrize("objective", [
-    GaussianObjective(3), Smoothadv(steps=0, copies=3), Macer(copies=3, beta=2.0), Macer(copies=1, beta=16.0),
-    Consistency(copies=3), Advmacer(steps=0, copies=3, beta=2.0),
+    GaussianObjective(3), GaussianObjective(2, smoothing=0.3), Smoothadv(steps=0, copies=3),
+    Macer(copies=3, beta=2.0), Macer(copies=1, beta=16.0), Consistency(copies=3),
+    Advmacer(steps=0, copies=3, beta=2.0),
 ], ids=lambda o: f"{type(o).__name__}{o.copies}")  # fmt: skip
 def test_gradients_are_those_of_finite_differences(objective, sigma):
     network = tiny()
@@ -220,7 +221,20 @@ def test_published_values_by_sigma_unless_told_otherwise(name, sigma, expected):
     assert told.copies == 3
 
 
+def test_smoothed_labels_give_a_share_of_the_loss_to_every_class():
+    network, share = tiny(), 0.3
+
+    def loss(objective, y=None):
+        given = batch()
+        labelled = given if y is None else given._replace(y=torch.full((6,), y))
+        return float(objective(network, labelled)["cross_entropy"].detach())
+
+    plain, spread = loss(GaussianObjective(2)), sum(loss(GaussianObjective(2), y) for y in range(3)) / 3
+    assert loss(GaussianObjective(2, smoothing=share)) == pytest.approx((1 - share) * plain + share * spread)
+
+
 @pytest.mark.parametrize(("part", "options"), [
+    ("gaussian", {"smoothing": 1.0}), ("gaussian", {"smoothing": -0.1}),
     ("smoothadv", {"copies": 0}), ("smoothadv", {"steps": -1}), ("smoothadv", {"epsilon": float("nan")}),
     ("smoothadv", {"attack": "fgsm"}), ("macer", {"copies": 1.5}), ("macer", {"beta": -1.0}),
     ("consistency", {"entropy": float("inf")}), ("smoothmix", {"first_step": 2}), ("smoothmix", {"steps": 0}),

@@ -31,8 +31,8 @@ def test_a_recipe_is_whole_and_every_value_has_a_source(name, data, loss, sigma)
     found = recipes.find(name).training(data, loss, sigma)
     assert set(found.settings) >= WHOLE | ({"image_size"} if data == "imagenet" else set())
     options = {field.name for field in dataclasses.fields(catalog.find("training.objectives", loss)[0]) if field.init}
-    # A step of PGD is 2·epsilon/steps long in all of them, which is what none stands for.
-    assert set(found.options) == options - ({"step_size"} if "attack" in options else set())
+    # A step of PGD is 2·epsilon/steps long in all of them, which is what none stands for; nobody smooths labels.
+    assert set(found.options) == options - {"smoothing", *(["step_size"] if "attack" in options else [])}
     assert all(value.source for value in (*found.settings.values(), *found.options.values()))
     values = {key: value.value for key, value in {**found.settings}.items()}
     settings = Settings(

@@ -241,6 +241,8 @@ def test_schedules():
     assert max(rates) == pytest.approx(0.1) and rates.index(max(rates)) == 30
     assert rates[:31] == sorted(rates[:31]) and rates[30:] == sorted(rates[30:], reverse=True)
     assert rates[0] > 0 and rates[-1] < 1e-3
+    triangle = Settings(data="digits", arch="mlp", epochs=10, schedule="triangular", lr=1.0)
+    assert [triangle.rate(e) for e in (0, 1, 2, 6, 10)] == pytest.approx([0.1, 0.55, 1.0, 0.5, 0.0])
 
 
 def test_the_gaussian_loss_is_the_mean_cross_entropy_at_its_own_draws():

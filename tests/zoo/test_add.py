@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 from test_shipped import settings_of
 
 from smoothcert import zoo
@@ -14,6 +15,8 @@ from smoothcert.cli.main import run
 from smoothcert.report.metrics import figures
 from smoothcert.runs.store import read
 from smoothcert.training import Settings
+from smoothcert.training.checkpoints import read_network
+from smoothcert.training.loop import train
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +35,7 @@ def add():
     Settings("digits", "mlp", optimiser="adamw"),
     Settings("digits", "mlp", momentum=0.5, nesterov=False, weight_decay=5e-4, hold_out="0.04"),
     Settings("pictures", "resnet50", data_set="imagenet", augment="resized_crop", image_size=224),
+    Settings("cifar10", "airbench64", schedule="triangular", weight_decay=5e-4, objective_options={"smoothing": 0.1}),
     Settings("digits", "mlp", optimiser="adamw", lr=0.1),
     Settings("cifar10", "resnet8", epochs=9, schedule="one_cycle", warmup=2, augment="crop_flip"),
     Settings("a b.npz", "resnet8", start="models/a", labels="l.npz", value_range=(0.0, 4.0), image_size=32),
@@ -51,8 +55,8 @@ def test_every_setting_that_is_not_the_published_one_is_said(add):
     told = add.about({"settings": settings.table(), "objective": {"copies": 4, "strength": 12.0}})
     assert told == (
         "Recipe macer, but arch resnet8 (published: resnet110), epochs 8 (published: 440), batch 128 (published: 64), "
-        "schedule one_cycle (published: step), drops none (published: 200,400), nesterov yes (published: no), "
-        "weight_decay 0.0001 (published: 0.0005), augment none (published: crop_flip), copies 4 (published: 16)."
+        "augment none (published: crop_flip), schedule one_cycle (published: step), drops none (published: 200,400), "
+        "nesterov yes (published: no), weight_decay 0.0001 (published: 0.0005), copies 4 (published: 16)."
     )
     published = {"arch": "resnet110", "epochs": 440, "batch": 64, "lr": 0.01, "drops": (200, 400), "nesterov": False}
     whole = Settings("cifar10", objective="macer", **published, weight_decay=5e-4, augment="crop_flip")
@@ -93,6 +97,21 @@ def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
     config.write_text(config.read_text() + "\n")
     add.main()
     assert zoo.networks()[name].measured is None
+
+
+def test_half_precision_on_disk_is_single_precision_when_loaded(add, tmp_path):
+    whole, half = tmp_path / "whole", tmp_path / "half"
+    train(Settings("digits", "digits_cnn", epochs=1), whole)
+    half.mkdir()
+    (half / "config.json").write_bytes((whole / "config.json").read_bytes())
+    (half / "weights.safetensors").write_bytes(add.halved((whole / "weights.safetensors").read_bytes()))
+    sizes = [(folder / "weights.safetensors").stat().st_size for folder in (whole, half)]
+    assert sizes[1] < 0.6 * sizes[0]
+    before, after = (read_network(folder)[0].state_dict() for folder in (whole, half))
+    for name, tensor in after.items():
+        rounds = tensor.ndim > 1 and not name.startswith("normalise.")
+        assert tensor.dtype == before[name].dtype
+        assert torch.equal(tensor, before[name].half().float() if rounds else before[name]), name
 
 
 def test_what_is_unfinished_or_misnamed_is_refused(add):
