@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+Norm: TypeAlias = Literal["l0", "l1", "l2", "linf", "patch"]
 TestClass: TypeAlias = Literal["guess", "leader", "labels"]
 Tensor: TypeAlias = "torch.Tensor"  # named here, so that nobody needs torch for its name alone
 TorchGenerator: TypeAlias = "torch.Generator"
@@ -169,6 +169,29 @@ class Noise(Protocol):
         """How many different draws there are, where they can be counted instead of sampled."""
         return None
 
+    @property
+    def counted(self) -> bool:
+        """Whether it has so few cases that they are counted unless draws are asked for, once `cases` is known."""
+        return False
+
+    @property
+    def complete(self) -> bool:
+        """Whether it knows all that its theorem needs; else it is `fitted` to the inputs first."""
+        return True
+
+    def fitted(self, shape: Sequence[int]) -> Noise:
+        """The same for inputs of this shape; refused where it has nothing to say of them."""
+        return self
+
+    @property
+    def measure(self) -> str:
+        """What radii count, in words: `patches of 3 × 7 pixels`; empty where the norm alone says it."""
+        return ""
+
+    def sticker(self, shape: Sequence[int], radius: float) -> tuple[slice, slice] | None:
+        """Rows and columns of a change as large as this radius allows, where that is a part of a picture."""
+        return None
+
     def moments(self, x: Tensor) -> Moments | None:
         """What an audit holds its draws against, from the law alone; None: it looks for repeats only."""
         return None
@@ -241,11 +264,11 @@ class Evidence:
         from smoothcert.bounds import UNPROVEN, radii_between
 
         exact = self.alpha == 0.0  # every case was counted: nothing was left to chance
-        if self.question is None:
+        if self.question is None or exact:
             radius = float(radii_between(np.array(self.low), np.array(self.next_high), noise, dim, exact))
-        else:
-            proven = [radius for radius in self.question if noise.p_needed(radius, dim) <= self.low]
-            radius = max(proven, default=UNPROVEN)
+        if self.question is not None:
+            reached = [r for r in self.question if (r <= radius if exact else noise.p_needed(r, dim) <= self.low)]
+            radius = max(reached, default=UNPROVEN)
         if radius == UNPROVEN:
             return Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
         return Certificate(self.label, radius, noise.norm, self.alpha, "deterministic" if exact else "smoothing", self)
@@ -255,7 +278,8 @@ class Evidence:
 class Certificate:
     """The label is constant in the open ball of this radius, or ABSTAIN with radius 0.
 
-    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise).
+    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise). Against patches
+    the radius is the side of a square in pixels: no change inside one such square, wherever it is, moves the label.
     """
 
     label: int
@@ -303,6 +327,15 @@ class Sampling(Protocol):
     @abstractmethod
     def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
         """Test a class; None: whichever leads, for schemes that can."""
+
+    @property
+    def readout(self) -> Readout:
+        """How a copy votes in these tests."""
+        return TopClass()
+
+    def votes(self, counts: Counts | Sequence[Sequence[int]]) -> tuple[int, ...]:
+        """Votes of each class, from the counts [columns, outcomes] of such a readout."""
+        return tuple(int(count) for count in counts[0])
 
 
 class Procedure(Protocol):

@@ -30,6 +30,7 @@ from smoothcert.errors import DataError, OptionError, is_number
 
 CLOSE = 1e-4  # of a step: above what float32 does to k/255, far below what 16-bit images would need
 FINEST = 4095
+HIDDEN = -1.0  # in the place of a pixel that a noise hides: outside [0,1], so that a network can tell
 ROOT = math.sqrt(3.0)
 WIDEST = 1000.0  # level of noise
 

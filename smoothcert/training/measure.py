@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothcert.bounds import proven_radii
+from smoothcert.bounds import WHOLE, proven_radii
 from smoothcert.contracts import Batch
 from smoothcert.data import Inputs
 from smoothcert.training import Settings
@@ -14,7 +14,7 @@ from smoothcert.training.noisy import fresh, generator, scores
 
 _WATCHED, _ESTIMATED, _DRAWS, _ALPHA = 1000, 200, 100, 0.05
 _RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-_WHOLE = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)  # in l0, coordinates
+_WHOLE = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)  # coordinates in l0, pixels of a patch
 
 
 @torch.inference_mode()
@@ -41,7 +41,7 @@ def certified_estimate(network: nn.Module, watched: Inputs, settings: Settings) 
     """About what certification will say, from 100 draws on 200 inputs: accuracy by radius; nothing for denoisers."""
     random = generator(settings.seed, settings.epochs, "estimate")
     network.eval()
-    noise, radii = settings.build_noise(), []
+    noise, radii = settings.build_noise().fitted(watched.shape), []
     for index in _spread(len(watched), _ESTIMATED):
         x = watched.tensors(np.array([index]))
         answers = _asked(network, settings, x, _DRAWS, random)[:, 0]
@@ -49,7 +49,7 @@ def certified_estimate(network: nn.Module, watched: Inputs, settings: Settings) 
             return {}
         votes = int((answers.argmax(dim=1) == int(watched.labels[index])).sum())
         radii.append(float(proven_radii(np.array(votes), _DRAWS, _ALPHA, noise, x[0].numel())))
-    reach, steps = max(radii), _WHOLE if noise.norm == "l0" else _RADII
+    reach, steps = max(radii), _WHOLE if noise.norm in WHOLE else _RADII
     return {f"{r:g}": sum(radius >= r for radius in radii) / len(radii) for r in steps if r == 0 or r <= reach}
 
 
