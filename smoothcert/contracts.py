@@ -32,6 +32,7 @@ Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes]
 Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
 
 ABSTAIN = -1
+WHOLE = frozenset[str]({"l0", "patch"})  # norms whose radii are whole numbers, of coordinates or of pixels
 EVERY = "every"  # the purpose of a stream that holds each case of a noise once: draw i is case i
 PROBE = "probe"  # the purpose under which an engine looks at a network before its first draw
 
@@ -134,6 +135,11 @@ class Noise(Protocol):
         """The P(top class) that a radius needs, rounded up."""
 
     @property
+    def whole(self) -> bool:
+        """Whether its radii are whole numbers."""
+        return self.norm in WHOLE
+
+    @property
     def kind(self) -> str:
         """What it is called in a report: the name of its file, unless it says otherwise."""
         return f"{type(self).__module__.rsplit('.', 1)[-1].replace('_', ' ')} noise"
@@ -185,7 +191,7 @@ class Noise(Protocol):
 
     @property
     def measure(self) -> str:
-        """What radii count, in words: `patches of 3 × 7 pixels`; empty where the norm alone says it."""
+        """What a radius of 1 is, in words: `3 × 7 pixels`; empty where the norm alone says it."""
         return ""
 
     def sticker(self, shape: Sequence[int], radius: float) -> tuple[slice, slice] | None:
@@ -278,8 +284,8 @@ class Evidence:
 class Certificate:
     """The label is constant in the open ball of this radius, or ABSTAIN with radius 0.
 
-    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise). Against patches
-    the radius is the side of a square in pixels: no change inside one such square, wherever it is, moves the label.
+    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise). Of a patch the
+    radius is the side in pixels: no change inside one square of this side, wherever it is, moves the label.
     """
 
     label: int

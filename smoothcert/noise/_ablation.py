@@ -156,7 +156,7 @@ class Ablation(Noise):
 
     @property
     def measure(self) -> str:
-        return "" if self.patch == (1, 1) else f"patches of {self.patch[0]} × {self.patch[1]} pixels"
+        return "" if self.patch == (1, 1) else f"{self.patch[0]} × {self.patch[1]} pixels"
 
     def sticker(self, shape: Sequence[int], radius: float) -> tuple[slice, slice] | None:
         """In the middle of the image."""
@@ -199,12 +199,12 @@ def _kept(axis: Axis, at: Any) -> Any:
 def _sums(plane: Floats, axis: Axis, along: int) -> Floats:
     """Sums over the window at each of its places, along one axis of [rows, columns]."""
     if axis.places == 1:
-        return plane.sum(axis=along, keepdims=True)
+        whole: Floats = plane.sum(axis=along, keepdims=True)
+        return whole
     wrapped = np.concatenate([plane, plane.take(range(axis.window), axis=along)], axis=along)
     ends = np.insert(wrapped.cumsum(axis=along), 0, 0.0, axis=along)
-    places = range(axis.places)
-    found: Floats = ends.take([place + axis.window for place in places], axis=along) - ends.take(places, axis=along)
-    return found
+    places = np.arange(axis.places)
+    return ends.take(places + axis.window, axis=along) - ends.take(places, axis=along)
 
 
 def _show(out: Tensor, x: Tensor, of: Names, about: Tensor, sizes: tuple[int, ...]) -> None:

@@ -107,7 +107,7 @@ class Resources:
 
 
 def settled(ask: RunRequest, inputs: Inputs, out: Path, how: str | None = None) -> tuple[RunRequest, str]:
-    """The same with noises fitted to the inputs, all Gaussian ones in one arithmetic, and why that is not the exact one.
+    """The same with noises fitted to the inputs, Gaussian ones in one arithmetic, and why that is not the exact one.
 
     A run that was begun in floats goes on in floats.
     """

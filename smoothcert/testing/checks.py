@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from smoothcert.contracts import Certificate, Counts, Draw, Noise, Procedure, Sampling, Source, Stream, StreamRows
+from smoothcert.contracts import (
+    Certificate,
+    Counts,
+    Draw,
+    Noise,
+    Norm,
+    Procedure,
+    Sampling,
+    Source,
+    Stream,
+    StreamRows,
+)
 from smoothcert.procedures.certify import Certify
 from smoothcert.smoothed import Smoothed
 from smoothcert.testing.fakes import answer
@@ -119,7 +131,7 @@ def _check_options(noise: Noise) -> None:
     name = type(noise).__name__
     options = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise)}  # type: ignore[arg-type]
     _hold(type(noise)(**options) == noise, f"{name} must be made again by its options: {options}")
-    norms = ("l0", "l1", "l2", "linf")
+    norms = get_args(Norm)
     _hold(noise.norm in norms, f"norm of {name} must be one of {', '.join(norms)}; got {noise.norm!r}")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from smoothcert.bounds import WHOLE, proven_radii
+from smoothcert.bounds import proven_radii
 from smoothcert.contracts import Batch
 from smoothcert.data import Inputs
 from smoothcert.training import Settings
@@ -49,7 +49,7 @@ def certified_estimate(network: nn.Module, watched: Inputs, settings: Settings) 
             return {}
         votes = int((answers.argmax(dim=1) == int(watched.labels[index])).sum())
         radii.append(float(proven_radii(np.array(votes), _DRAWS, _ALPHA, noise, x[0].numel())))
-    reach, steps = max(radii), _WHOLE if noise.norm in WHOLE else _RADII
+    reach, steps = max(radii), _WHOLE if noise.whole else _RADII
     return {f"{r:g}": sum(radius >= r for radius in radii) / len(radii) for r in steps if r == 0 or r <= reach}
 
 
