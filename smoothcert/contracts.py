@@ -190,12 +190,8 @@ class Noise(Protocol):
         return self
 
     @property
-    def measure(self) -> str:
-        """What a radius of 1 is, in words: `3 × 7 pixels`; empty where the norm alone says it."""
-        return ""
-
-    def sticker(self, shape: Sequence[int], radius: float) -> tuple[slice, slice] | None:
-        """Rows and columns of a change as large as this radius allows, where that is a part of a picture."""
+    def patch(self) -> tuple[int, int] | None:
+        """Rows and columns of pixels that a radius of 1 stands for; None where a radius is no size of a patch."""
         return None
 
     def moments(self, x: Tensor) -> Moments | None:

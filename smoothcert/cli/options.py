@@ -139,7 +139,7 @@ def patched(noise: Noise, patch: str | None, asked: tuple[float, ...]) -> tuple[
         raise OptionError(f"--patch must go with a noise against patches, band or block; got {noise.kind}")
     if asked:
         raise OptionError("give one of --patch, --radius and --radii; got two")
-    if noise.measure:
+    if noise.patch != (1, 1):
         raise OptionError("--patch and --set patch=… must not be given together; got both")
     rows, columns = sizes(f"{patch}x{patch}" if patch.isdecimal() else patch, "--patch")
     return (noise, (float(rows),)) if rows == columns else (replace(noise, patch=(rows, columns)), (1.0,))

@@ -154,21 +154,6 @@ class Ablation(Noise):
         means = (seen + HIDDEN * (x.numel() - shown)) / x.numel()
         return moments_of(means[None], np.full((1, len(means)), 1 / len(means)))._replace(single=True)
 
-    @property
-    def measure(self) -> str:
-        return "" if self.patch == (1, 1) else f"{self.patch[0]} × {self.patch[1]} pixels"
-
-    def sticker(self, shape: Sequence[int], radius: float) -> tuple[slice, slice] | None:
-        """In the middle of the image."""
-        if radius < 1:
-            return None
-        sides = (min(pixels, int(radius) * size) for pixels, size in zip(shape[-2:], self.patch, strict=True))
-        rows, columns = (
-            slice((pixels - side) // 2, (pixels - side) // 2 + side)
-            for pixels, side in zip(shape[-2:], sides, strict=True)
-        )
-        return rows, columns
-
 
 def sizes(value: Any, what: str) -> tuple[int, int]:
     """Rows and columns, from a pair, from words as 3x7, or from one number for both."""
@@ -204,7 +189,8 @@ def _sums(plane: Floats, axis: Axis, along: int) -> Floats:
     wrapped = np.concatenate([plane, plane.take(range(axis.window), axis=along)], axis=along)
     ends = np.insert(wrapped.cumsum(axis=along), 0, 0.0, axis=along)
     places = np.arange(axis.places)
-    return ends.take(places + axis.window, axis=along) - ends.take(places, axis=along)
+    found: Floats = ends.take(places + axis.window, axis=along) - ends.take(places, axis=along)
+    return found
 
 
 def _show(out: Tensor, x: Tensor, of: Names, about: Tensor, sizes: tuple[int, ...]) -> None:

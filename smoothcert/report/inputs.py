@@ -20,6 +20,7 @@ from smoothcert.data import Inputs, Subset
 from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
 from smoothcert.report.columns import RunColumns, columns
+from smoothcert.report.meaning import sticker
 from smoothcert.report.metrics import Share
 from smoothcert.report.tables import NAME, class_name, class_names, count, cut, decimal, outcome, percent, radius_words
 from smoothcert.runs.run import Row, Run
@@ -90,7 +91,7 @@ class Album:
         """The input under the largest patch that cannot change its label, in the middle; None where there is none."""
         import numpy as np
 
-        place = self.spec.noise.sticker(self.spec.shape, row.radius)
+        place = sticker(self.spec, row.radius)
         if place is None or row.predicted == ABSTAIN:
             return None
         values = self._values(row).copy()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from smoothcert.report.tables import NORMS, radius_words
 from smoothcert.runs.run import Row, Run
+from smoothcert.spec import Spec
 
 
 class Statement(NamedTuple):
@@ -64,11 +65,21 @@ def far(run: Run, row: Row) -> str:
     """How far the label of an input holds: within a radius, or against stickers."""
     if run.claim.norm != "patch":
         return f"within {NORMS[run.claim.norm]} radius {radius_words(run, row)}, {in_units(run)}"
-    size = run.asked.noise.sticker(run.asked.shape, row.radius)
-    if size is None:
+    found = sticker(run.asked, row.radius)
+    if found is None:
         return "as it is, against no patch at all"
-    rows, columns = (part.stop - part.start for part in size)
+    rows, columns = (side.stop - side.start for side in found)
     return f"against every patch of {rows} × {columns} pixels, wherever it is and whatever it shows"
+
+
+def sticker(spec: Spec, radius: float) -> tuple[slice, slice] | None:
+    """Rows and columns of a patch of this radius in the middle of an image; None where there is none."""
+    if spec.noise.patch is None or radius < 1:
+        return None
+    both = zip(spec.shape[-2:], spec.noise.patch, strict=True)
+    sides = [(pixels, min(pixels, int(radius) * size)) for pixels, size in both]
+    rows, columns = (slice((pixels - side) // 2, (pixels + side) // 2) for pixels, side in sides)
+    return rows, columns
 
 
 def noise_words(run: Run) -> str:

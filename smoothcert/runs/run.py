@@ -132,8 +132,9 @@ def claim_of(spec: Spec, memory: MemoryRef | None, answered: bool) -> Claim:
     elif spec.alpha == 0.0:
         guarantee = "deterministic"
     frozen = memory is not None and memory.frozen
-    tested = spec.procedure.test_class
-    return Claim(spec.norm, guarantee, tested, spec.alpha, spec.radii, frozen, spec.noise.measure)
+    patch, tested = spec.noise.patch, spec.procedure.test_class
+    measure = "" if patch in (None, (1, 1)) else f"{patch[0]} × {patch[1]} pixels"
+    return Claim(spec.norm, guarantee, tested, spec.alpha, spec.radii, frozen, measure)
 
 
 @dataclass(frozen=True, slots=True)
