@@ -133,16 +133,16 @@ def patched(noise: Noise, patch: str | None, asked: tuple[float, ...]) -> tuple[
     """--patch 5 or 3x7: the noise and the radii that ask about patches of this size."""
     if patch is None:
         return noise, asked
-    from smoothcert.noise._ablation import Ablation, sizes
+    from smoothcert.noise import sizes
 
-    if not isinstance(noise, Ablation):
+    if noise.patch is None:
         raise OptionError(f"--patch must go with a noise against patches, band or block; got {noise.kind}")
     if asked:
         raise OptionError("give one of --patch, --radius and --radii; got two")
     if noise.patch != (1, 1):
         raise OptionError("--patch and --set patch=… must not be given together; got both")
     rows, columns = sizes(f"{patch}x{patch}" if patch.isdecimal() else patch, "--patch")
-    return (noise, (float(rows),)) if rows == columns else (replace(noise, patch=(rows, columns)), (1.0,))
+    return (noise, (float(rows),)) if rows == columns else (replace(cast("Any", noise), patch=(rows, columns)), (1.0,))
 
 
 def parse_seed(text: str) -> int | None:

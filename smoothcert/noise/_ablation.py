@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,12 +26,11 @@ import numpy as np
 
 from smoothcert.contracts import EVERY, Floats, Moments, Noise, Norm, Stream, StreamRows, Tensor
 from smoothcert.errors import DataError, OptionError
-from smoothcert.noise import HIDDEN, moments_of
+from smoothcert.noise import HIDDEN, moments_of, sizes
 from smoothcert.noise._cases import around, drawn, drawn_on_device
 from smoothcert.philox import Names, names, tensor
 
 MOST = 2**22  # places of a window
-LARGEST = 2**20  # pixels of a side
 
 
 class Axis(NamedTuple):
@@ -153,18 +151,6 @@ class Ablation(Noise):
         seen = _sums(_sums(plane.sum(axis=0), down, 0), across, 1).ravel()
         means = (seen + HIDDEN * (x.numel() - shown)) / x.numel()
         return moments_of(means[None], np.full((1, len(means)), 1 / len(means)))._replace(single=True)
-
-
-def sizes(value: Any, what: str) -> tuple[int, int]:
-    """Rows and columns, from a pair, from words as 3x7, or from one number for both."""
-    found: Any = (value, value) if isinstance(value, int) else value
-    if isinstance(value, str):
-        match = re.fullmatch(r"(\d{1,7})x(\d{1,7})", value, re.ASCII)
-        found = tuple(map(int, match.groups())) if match else ()
-    whole = isinstance(found, Sequence) and len(found) == 2
-    if not (whole and all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= LARGEST for n in found)):
-        raise OptionError(f"{what} must be rows x columns, whole numbers from 1 to {LARGEST}, as in 3x7; got {value}")
-    return found[0], found[1]
 
 
 @lru_cache(maxsize=64)

@@ -101,7 +101,7 @@ def test_inputs_off_the_grid_are_refused_in_one_line():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Exhaustive().check(Gaussian(0.5), 4), "which must be splitting; got gaussian"),
+        (lambda: Exhaustive().check(Gaussian(0.5), 4), "which must be splitting, band or block; got gaussian"),
         (lambda: Exhaustive(cap=100).check(NOISE, 4), "cap of exhaustive must be at least 255, .*; got 100"),
         (lambda: Exhaustive(cap=0), "cap of exhaustive must be a positive whole number; got 0"),
         (
