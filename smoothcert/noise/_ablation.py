@@ -85,6 +85,12 @@ class Ablation(Noise):
         return found
 
     @property
+    def words(self) -> str:
+        rows, columns = self.patch
+        unit = "" if self.patch == (1, 1) else f", radius 1 is {rows} × {columns} pixels"
+        return f"{self.kind}, {self.level}{unit}"
+
+    @property
     def complete(self) -> bool:
         return self.image is not None
 
