@@ -32,5 +32,5 @@ def images(number: int) -> tuple[np.ndarray, np.ndarray]:
     """Of 8 bits, each as bright as it happens to be, with pixels that differ; the label says whether it is bright."""
     random = np.random.default_rng(0)
     level = random.uniform(0.1, 0.9, number)
-    x = random.normal(level[:, None, None, None], 0.15, (number, *SHAPE)).clip(0, 1)
+    x = random.normal(level[:, None, None, None], 0.5, (number, *SHAPE)).clip(0, 1)
     return np.rint(x * 255).astype(np.float32) / np.float32(255), (level > 0.5).astype(np.int64)

@@ -121,7 +121,8 @@ def cards(run: Figures) -> Iterator[Card]:
         note = f"radii above {radius_name(radii[-1])} were not tried" if radii else "read it with the curve"
         ends = None if radii else run.acr_interval
         told = (f"{LEVEL * 100:g} % betting interval", span(ends, percent=False)) if ends else (note,)
-        yield Card("Average certified radius", tables.decimal(run.acr), NORMS[run.norm], *told)
+        unit = "pixels" if run.claim.ruler == "patch" else NORMS[run.norm]
+        yield Card("Average certified radius", tables.decimal(run.acr), unit, *told)
     if run.mean_draws is not None:
         yield Card("Draws an input", tables.count(run.mean_draws), "", "mean over inputs")
     if run.seconds is not None:
