@@ -22,6 +22,7 @@ from typing import Any
 import tomli_w
 
 from smoothcert import zoo
+from smoothcert.catalog import fields
 from smoothcert.classifiers import digest
 from smoothcert.files import write_whole
 from smoothcert.report.metrics import figures, radius_name
@@ -30,7 +31,7 @@ from smoothcert.training import RATES, Settings
 from smoothcert.training.checkpoints import CONFIG, WEIGHTS, read_config
 from smoothcert.training.setup import objective
 
-RADII = (0.0, 0.25, 0.5, 0.75)
+RADII, WHOLE_RADII = (0.0, 0.25, 0.5, 0.75), tuple(map(float, range(9)))
 PUBLISHED_EPOCHS = {"macer": 440}  # others: the 150 of Cohen et al.
 HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measured.command`.\n\n"
 
@@ -92,10 +93,13 @@ def training(settings: Mapping[str, Any], out: str) -> list[str]:
             )
     words = ["smoothcert", "train"]
     for name, value in settings.items():
-        if value == defaults[name]:
+        if value == defaults[name] or value is None:
             continue
-        if name in ("arch_options", "objective_options"):
-            words += [word for option, inner in value.items() for word in ("--set", f"{option}={_text(inner)}")]
+        if name in ("arch_options", "objective_options", "noise_options"):
+            # A name that the noise has as well must say that it is not the noise's.
+            shared = fields("noise", settings["noise"]) if name != "noise_options" else set()
+            named = {f"{name.removesuffix('_options')}.{one}" if one in shared else one: value[one] for one in value}
+            words += [word for option, inner in named.items() for word in ("--set", f"{option}={_text(inner)}")]
         else:
             flag = OPTION.get(name, f"--{name.replace('_', '-')}")
             words += [flag] if value is True else [flag, _text(value)]
@@ -113,24 +117,28 @@ def about(config: Mapping[str, Any]) -> str:
         for name, value in config["objective"].items()
         if value != published[name]
     ]
+    told += [] if settings.sigma is not None else [settings.build_noise().words]
     return f"Reduced: {', '.join(told)}."
 
 
 def certification(name: str, settings: Mapping[str, Any], skip: int, n: int) -> list[str]:
-    """The command that measures a network."""
-    options = {"data": settings["data"], "sigma": settings["sigma"], "skip": skip, "n": n}
-    return [
-        "smoothcert",
-        "certify",
-        name,
-        *(word for key, value in options.items() for word in (f"--{key}", f"{value}")),
-    ]
+    """The command that measures a network: every case of its noise where they are few, else n draws."""
+    options = [("data", settings["data"])]
+    if settings["sigma"] is None:
+        options += [("noise", settings["noise"])]
+        options += [("set", f"{key}={_text(value)}") for key, value in settings["noise_options"].items()]
+    else:
+        options += [("sigma", settings["sigma"])]
+    counted = Settings(**settings).build_noise().counted
+    options += [("skip", skip), *([] if counted else [("n", n)])]
+    return ["smoothcert", "certify", name, *(word for key, value in options for word in (f"--{key}", f"{value}"))]
 
 
 def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
     """The figures of a finished run of that very network."""
     record = read(run)
-    found, question = figures(record, RADII), record.asked.tables()
+    whole = record.asked.noise.whole
+    found, question = figures(record, WHOLE_RADII if whole else RADII), record.asked.tables()
     if found.inputs != found.asked or question["model_digest"] != digest(name).hex:
         sys.exit(
             f"run {run} must be a finished one of {name}; got another model, or {found.inputs} of {found.asked} inputs"
@@ -139,7 +147,9 @@ def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
         "command": shlex.join([*command, "--out", f"runs/{name}"]),
         **{key: question[key] for key in ("data", "split", "skip", "inputs", "seed")},
         "n0": question["procedure"]["n0"],
-        **{key: question["sampling"][key] for key in ("n", "alpha")},
+        "n": question["sampling"].get("n", record.asked.noise.cases),
+        "alpha": record.asked.alpha,
+        "norm": record.asked.norm,
         "acr": found.acr,
         "acr_interval": list(found.acr_interval or ()),
         "certified_accuracy": {radius_name(r): share.value for r, share in found.certified_accuracy.items() if share},
