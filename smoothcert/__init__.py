@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from smoothcert.errors import SmoothcertError
     from smoothcert.held import HeldRun, open_run
     from smoothcert.memory import Memory
+    from smoothcert.noise.band import Band
+    from smoothcert.noise.block import Block
     from smoothcert.noise.discrete import Discrete
     from smoothcert.noise.gaussian import Gaussian
     from smoothcert.noise.gaussian_grid import GaussianGrid
@@ -36,6 +38,8 @@ __version__ = "0.1.0"
 _HOME = {
     "ABSTAIN": "smoothcert.contracts",
     "Aces": "smoothcert.compositions",
+    "Band": "smoothcert.noise.band",
+    "Block": "smoothcert.noise.block",
     "Certificate": "smoothcert.contracts",
     "SmoothcertError": "smoothcert.errors",
     "Denoised": "smoothcert.classifiers.composed",
@@ -60,6 +64,8 @@ _HOME = {
 __all__ = [
     "ABSTAIN",
     "Aces",
+    "Band",
+    "Block",
     "Certificate",
     "Denoised",
     "Discrete",

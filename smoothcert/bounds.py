@@ -30,7 +30,7 @@ class Radial(Protocol):
     """What a proof needs of a noise."""
 
     @property
-    def norm(self) -> str: ...
+    def whole(self) -> bool: ...
 
     def radius(self, p_top: Any, p_next: Any, dim: int) -> Any: ...
 
@@ -53,7 +53,7 @@ def radii_between(low: Floats, next_high: Floats, noise: Radial, dim: int, exact
         return low
     radius = np.asarray(noise.radius(torch.from_numpy(low), torch.from_numpy(next_high), dim))
     proven = ((low > next_high) | ((low == next_high) & exact)) & (radius >= 0.0)
-    if not exact and noise.norm != "l0":  # whole numbers of coordinates, and of steps, are exact as they are
+    if not exact and not noise.whole:  # whole numbers of coordinates, and of steps, are exact as they are
         # The bounds carry a margin far above the rounding of `radius`; one step down makes that safe at any size.
         radius = np.maximum(0.0, np.nextafter(radius, -np.inf))
     return np.where(proven, radius, UNPROVEN)

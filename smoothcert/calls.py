@@ -93,8 +93,9 @@ def certify(
         none; σ and radii are then in its units. output, model_layout, binary: how a model in a file is called.
         precision: float32, tf32, bfloat16 or float16, of a torch network; it is part of what is certified.
     """
-    scheme = sampling_for(radius, n, alpha, sampling)
-    question = Question(_noise(sigma, noise), Certify(n0, scheme, against), seed, arithmetic, preparation, memory)
+    under = _noise(sigma, noise)
+    scheme = sampling_for(radius, n, alpha, sampling, under)
+    question = Question(under, Certify(n0, scheme, against), seed, arithmetic, preparation, memory)
     return _carried_out(question, model, Given(data, labels, more), out, progress, Resources(batch, engine, threads))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+Norm: TypeAlias = Literal["l0", "l1", "l2", "linf", "patch"]
 TestClass: TypeAlias = Literal["guess", "leader", "labels"]
 Tensor: TypeAlias = "torch.Tensor"  # named here, so that nobody needs torch for its name alone
 TorchGenerator: TypeAlias = "torch.Generator"
@@ -32,6 +32,7 @@ Counts: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"  # [columns, outcomes]
 Classifier: TypeAlias = "Callable[[Tensor], Tensor]"  # [batch, ...] in [0,1] → scores [batch, classes]
 
 ABSTAIN = -1
+WHOLE = frozenset[str]({"l0", "patch"})  # norms whose radii are whole numbers, of coordinates or of pixels
 EVERY = "every"  # the purpose of a stream that holds each case of a noise once: draw i is case i
 PROBE = "probe"  # the purpose under which an engine looks at a network before its first draw
 
@@ -134,6 +135,11 @@ class Noise(Protocol):
         """The P(top class) that a radius needs, rounded up."""
 
     @property
+    def whole(self) -> bool:
+        """Whether its radii are whole numbers."""
+        return self.norm in WHOLE
+
+    @property
     def kind(self) -> str:
         """What it is called in a report: the name of its file, unless it says otherwise."""
         return f"{type(self).__module__.rsplit('.', 1)[-1].replace('_', ' ')} noise"
@@ -167,6 +173,25 @@ class Noise(Protocol):
     @property
     def cases(self) -> int | None:
         """How many different draws there are, where they can be counted instead of sampled."""
+        return None
+
+    @property
+    def counted(self) -> bool:
+        """Whether it has so few cases that they are counted unless draws are asked for, once `cases` is known."""
+        return False
+
+    @property
+    def complete(self) -> bool:
+        """Whether it knows all that its theorem needs; else it is `fitted` to the inputs first."""
+        return True
+
+    def fitted(self, shape: Sequence[int]) -> Noise:
+        """The same for inputs of this shape; refused where it has nothing to say of them."""
+        return self
+
+    @property
+    def patch(self) -> tuple[int, int] | None:
+        """Rows and columns of pixels that a radius of 1 stands for; None where a radius is no size of a patch."""
         return None
 
     def moments(self, x: Tensor) -> Moments | None:
@@ -241,11 +266,11 @@ class Evidence:
         from smoothcert.bounds import UNPROVEN, radii_between
 
         exact = self.alpha == 0.0  # every case was counted: nothing was left to chance
-        if self.question is None:
+        if self.question is None or exact:
             radius = float(radii_between(np.array(self.low), np.array(self.next_high), noise, dim, exact))
-        else:
-            proven = [radius for radius in self.question if noise.p_needed(radius, dim) <= self.low]
-            radius = max(proven, default=UNPROVEN)
+        if self.question is not None:
+            reached = [r for r in self.question if (r <= radius if exact else noise.p_needed(r, dim) <= self.low)]
+            radius = max(reached, default=UNPROVEN)
         if radius == UNPROVEN:
             return Certificate(ABSTAIN, 0.0, noise.norm, self.alpha, "none", self)
         return Certificate(self.label, radius, noise.norm, self.alpha, "deterministic" if exact else "smoothing", self)
@@ -255,7 +280,8 @@ class Evidence:
 class Certificate:
     """The label is constant in the open ball of this radius, or ABSTAIN with radius 0.
 
-    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise).
+    In l0, and where every case was counted, it is the closed ball (of inputs on the grid of that noise). Of a patch the
+    radius is the side in pixels: no change inside one square of this side, wherever it is, moves the label.
     """
 
     label: int
@@ -303,6 +329,15 @@ class Sampling(Protocol):
     @abstractmethod
     def test(self, source: Source, label: int | None, dim: int) -> Steps[Evidence]:
         """Test a class; None: whichever leads, for schemes that can."""
+
+    @property
+    def readout(self) -> Readout:
+        """How a copy votes in these tests."""
+        return TopClass()
+
+    def votes(self, counts: Counts | Sequence[Sequence[int]]) -> tuple[int, ...]:
+        """Votes of each class, from the counts [columns, outcomes] of such a readout."""
+        return tuple(int(count) for count in counts[0])
 
 
 class Procedure(Protocol):

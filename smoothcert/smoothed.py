@@ -33,6 +33,7 @@ from smoothcert.noise import as_noise
 from smoothcert.procedures.certify import Certify
 from smoothcert.procedures.predict import Predict
 from smoothcert.progress import Watcher, remark, run_bar, slowly
+from smoothcert.sampling.exhaustive import Exhaustive
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.sampling.spending import Spending
 from smoothcert.streams import check_seed
@@ -111,7 +112,7 @@ class Smoothed:
         batch: rows of a forward pass.
         sampling: how to draw, in the place of radius, n and alpha.
         """
-        how = sampling_for(radius, n, alpha, sampling)
+        how = sampling_for(radius, n, alpha, sampling, self.noise)
         inputs, single = self._inputs(x)
         found = self.run(self._certifying(n0, how), inputs, seed, batch)
         return found[0] if single else found
@@ -130,7 +131,8 @@ class Smoothed:
         sampling: Sampling | None = None,
     ) -> list[Certificate]:
         """One certificate for each input; alpha is for each of them alone. Options are those of `certify`."""
-        return self.run(self._certifying(n0, sampling_for(radius, n, alpha, sampling)), _several(inputs), seed, batch)
+        how = sampling_for(radius, n, alpha, sampling, self.noise)
+        return self.run(self._certifying(n0, how), _several(inputs), seed, batch)
 
     @checked
     def predict(
@@ -180,8 +182,9 @@ class Smoothed:
         workers = max((ready.workers for ready in prepared.values()), default=1)
         names = {ready.engine for ready in prepared.values()}
         jobs = (
-            Job(number, tensors[number], procedure(_source(ready.classifier, chosen), tensors[number].numel()))
+            Job(number, x, procedure(_source(ready.classifier, chosen, x), x.numel()))
             for number, ready in prepared.items()
+            for x in (tensors[number],)
         )
         found = {}
         with run_bar("draws") if self._progress else contextlib.nullcontext(Watcher()) as watcher:
@@ -212,7 +215,7 @@ class Smoothed:
         """Where noise is added in floats, refuse a network that reads its last bits, here and now."""
         for shape, ready_ in self._ready.items():
             some = [x for x in inputs if tuple(x.shape) == shape]
-            source = _source(ready_.classifier, chosen)
+            source = _source(ready_.classifier, chosen, torch.empty(shape))
             whole = source.classifier
             inside = zip(whole.members, whole.noises, strict=True) if isinstance(whole, Bundle) else ()
             for network, noise in inside or ((whole, source.noise),):
@@ -272,20 +275,24 @@ def _fits(classifier: Classifier, x: Any) -> bool:
 
 
 def sampling_for(
-    radius: float | Sequence[float] | None, n: int, alpha: float, sampling: Sampling | None = None
+    radius: float | Sequence[float] | None, n: int, alpha: float, sampling: Sampling | None, noise: Noise
 ) -> Sampling:
-    """The draws that a question takes unless told otherwise: as many as n, or as few as one or several radii need."""
+    """The draws that a question takes unless told otherwise: as many as n, or as few as one or several radii need.
+
+    Of a noise with few cases each is counted.
+    """
     if sampling is not None:
         if isinstance(sampling, type) or not hasattr(sampling, "test"):
             got = getattr(sampling, "__name__", repr(sampling))[:60]
             raise OptionError(f"sampling must be a scheme such as Spending((0.5,)); got {got}")
         return sampling
     if radius is None:
-        return Fixed(n, alpha)
+        return Exhaustive() if noise.counted else Fixed(n, alpha)
     radii = (radius,) if is_number(radius) else tuple(radius) if isinstance(radius, Iterable) else ()
     if not radii or not all(is_number(value) or isinstance(value, np.floating) for value in radii):
         raise OptionError(f"radius must be a number, or several that rise; got {radius!r}")
-    return Spending(tuple(float(value) for value in radii), alpha)
+    known = tuple(float(value) for value in radii)
+    return Exhaustive(radii=known) if noise.counted else Spending(known, alpha)
 
 
 def _several(inputs: Any) -> list[Any]:
@@ -297,11 +304,11 @@ def _several(inputs: Any) -> list[Any]:
         raise DataError(f"inputs must be an array [N, ...] or a list of inputs; got {got}") from error
 
 
-def _source(classifier: Classifier, chosen: ChosenNoise) -> Source:
-    """What is sampled; the networks of a composition have noises of their own."""
+def _source(classifier: Classifier, chosen: ChosenNoise, x: Tensor) -> Source:
+    """What is sampled for this input; the networks of a composition have noises of their own."""
     if isinstance(classifier, Bundle):
-        classifier = replace(classifier, noises=tuple(chosen.others))
-    return Source(classifier, chosen.noise)
+        classifier = replace(classifier, noises=tuple(noise and noise.fitted(x.shape) for noise in chosen.others))
+    return Source(classifier, chosen.noise.fitted(x.shape))
 
 
 def as_input(x: Any, number: int | None = None) -> Tensor:

@@ -342,6 +342,8 @@ def _check(spec: Spec) -> None:
         raise ValueError(f"seed {spec.seed}")
     if spec.commitment is not None and spec.commitment.attempt < 1:
         raise ValueError(f"attempt {spec.commitment.attempt}")
+    if spec.noise.fitted(spec.shape) != spec.noise:
+        raise ValueError(f"a noise for inputs of shape {list(spec.shape)}")
     for key in ("model_digest", "data_digest"):
         if not re.fullmatch("[0-9a-f]{64}", getattr(spec, key)):
             raise ValueError(f"{key} {foreign.shown(getattr(spec, key))}")

@@ -24,6 +24,7 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as to_bytes
 
 from smoothcert import zoo
+from smoothcert.catalog import fields
 from smoothcert.classifiers import digest
 from smoothcert.errors import OptionError
 from smoothcert.files import write_whole
@@ -32,7 +33,7 @@ from smoothcert.runs.store import read
 from smoothcert.training import RATES, Settings, recipes
 from smoothcert.training.checkpoints import CONFIG, WEIGHTS, read_config
 
-RADII = (0.0, 0.25, 0.5, 0.75)
+RADII, WHOLE_RADII = (0.0, 0.25, 0.5, 0.75), tuple(map(float, range(9)))
 HEADER = "# Written by zoo/add.py; every figure comes from the run of its `measured.command`.\n\n"
 
 # Fields of Settings as options of `smoothcert train`; the others bear their own names.
@@ -100,10 +101,13 @@ def training(settings: Mapping[str, Any], out: str) -> list[str]:
     defaults = {**Settings("", "").table(), "lr": RATES[settings.get("optimiser", "sgd")]}
     words = ["smoothcert", "train"]
     for name, value in settings.items():
-        if value == defaults[name] or name in SEPARATE:
+        if value == defaults[name] or value is None or name in SEPARATE:
             continue
-        if name in ("arch_options", "objective_options"):
-            words += [word for option, inner in value.items() for word in ("--set", f"{option}={_text(inner)}")]
+        if name in ("arch_options", "objective_options", "noise_options"):
+            # A name that the noise has as well must say that it is not the noise's.
+            shared = fields("noise", settings["noise"]) if name != "noise_options" else set()
+            named = {f"{name.removesuffix('_options')}.{one}" if one in shared else one: value[one] for one in value}
+            words += [word for option, inner in named.items() for word in ("--set", f"{option}={_text(inner)}")]
         else:
             flag = OPTION.get(name, f"--{name.replace('_', '-')}")
             switch = flag if value is True else flag.replace("--", "--no-", 1)
@@ -115,6 +119,9 @@ def about(config: Mapping[str, Any]) -> str:
     """Every setting that is not the published one, in a sentence."""
     settings = Settings(**config["settings"])
     name = recipes.OF.get(settings.objective)
+    if settings.sigma is None:
+        words = settings.build_noise().words
+        return f"No recipe has {settings.objective} on {settings.data} under {words}: {settings.epochs} {settings.schedule} epochs."
     try:
         published = recipes.find(name or "").training(settings.data, settings.objective, settings.level)
     except OptionError:
@@ -125,20 +132,23 @@ def about(config: Mapping[str, Any]) -> str:
 
 
 def certification(name: str, settings: Mapping[str, Any], skip: int, n: int) -> list[str]:
-    """The command that measures a network."""
-    options = {"data": settings["data"], "sigma": settings["sigma"], "skip": skip, "n": n}
-    return [
-        "smoothcert",
-        "certify",
-        name,
-        *(word for key, value in options.items() for word in (f"--{key}", f"{value}")),
-    ]
+    """The command that measures a network: every case of its noise where they are few, else n draws."""
+    options = [("data", settings["data"])]
+    if settings["sigma"] is None:
+        options += [("noise", settings["noise"])]
+        options += [("set", f"{key}={_text(value)}") for key, value in settings["noise_options"].items()]
+    else:
+        options += [("sigma", settings["sigma"])]
+    counted = Settings(**settings).build_noise().counted
+    options += [("skip", skip), *([] if counted else [("n", n)])]
+    return ["smoothcert", "certify", name, *(word for key, value in options for word in (f"--{key}", f"{value}"))]
 
 
 def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
     """The figures of a finished run of that very network."""
     record = read(run)
-    found, question = figures(record, RADII), record.asked.tables()
+    whole = record.asked.noise.whole
+    found, question = figures(record, WHOLE_RADII if whole else RADII), record.asked.tables()
     if found.inputs != found.asked or question["model_digest"] != digest(name).hex:
         sys.exit(
             f"run {run} must be a finished one of {name}; got another model, or {found.inputs} of {found.asked} inputs"
@@ -147,7 +157,9 @@ def measured(name: str, run: Path, command: list[str]) -> dict[str, Any]:
         "command": shlex.join([*command, "--out", f"runs/{name}"]),
         **{key: question[key] for key in ("data", "split", "skip", "inputs", "seed")},
         "n0": question["procedure"]["n0"],
-        **{key: question["sampling"][key] for key in ("n", "alpha")},
+        "n": question["sampling"].get("n", record.asked.noise.cases),
+        "alpha": record.asked.alpha,
+        "norm": record.asked.norm,
         "acr": found.acr,
         "acr_interval": list(found.acr_interval or ()),
         "certified_accuracy": {radius_name(r): share.value for r, share in found.certified_accuracy.items() if share},

@@ -100,7 +100,7 @@ def audit(
     checks = [Check("files", 2, "hashes of model and data held against the record", tuple(problems))]
     here = loaded if not problems else None
     fast = absent_model(run) if here is None else ready(here, inputs.tensor(0), threads=plan.threads).classifier
-    source = Source(fast, spec.noise)
+    source = Source(fast, spec.noise) if spec.sampling is None else Source(fast, spec.noise, spec.sampling.readout)
     counted = plan if here else replace(plan, redraw=0)
     checks.append(_check_counts(run, inputs, fast, counted, places.memory, update, here))
     keyed = {input_key(x): row for row, x in _with_inputs(plan.sample(run.rows), inputs)}

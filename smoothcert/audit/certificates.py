@@ -24,7 +24,7 @@ from torch import Tensor
 
 from smoothcert.audit import chance
 from smoothcert.audit.chance import Check
-from smoothcert.audit.search import Ball, Force, Target, asked, worst
+from smoothcert.audit.search import Ball, Force, Target, asked, looked, worst
 from smoothcert.contracts import EVERY, Evidence, Source, Stream
 from smoothcert.errors import RunError
 from smoothcert.runs.recompute import replay, source_of
@@ -84,8 +84,11 @@ class Certified:
 def votes(source: Source, at: Tensor, stream: Stream, draws: int, label: int) -> list[int]:
     """Votes of each class, and 0 for a label that the classifier does not have."""
     scores = torch.cat([scores for _, scores in asked(source, at, stream, draws)])
-    found: list[int] = scores.argmax(dim=1).bincount(minlength=max(scores.shape[1], label + 1)).tolist()
-    return found
+    seen = source.readout(scores)
+    # One column names the class of each copy; of several each is of one class, and 1 is a vote for it.
+    counts = seen[:, 0].bincount(minlength=scores.shape[1]) if seen.shape[1] == 1 else seen.sum(dim=0)
+    found: list[int] = counts.tolist()
+    return found + [0] * (label + 1 - len(found))
 
 
 def check_fresh(
@@ -207,5 +210,5 @@ def _stands(target: Target, towards: Sequence[Tensor], force: Force) -> bool:
     radius = target.ball.radius
     point = worst(target, towards, force) if radius > 0 else target.x
     stream = Stream(force.seed, target.index, f"audit answer {radius!r}")
-    found = votes(target.source, point, stream, force.draws, target.label)
+    found = votes(target.source, point, *looked(target.source.noise, stream, force.draws), target.label)
     return found.index(max(found)) == target.label

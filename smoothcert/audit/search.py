@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from smoothcert.contracts import Classifier, Noise, Norm, Source, Stream, batch_rows
+from smoothcert.contracts import EVERY, WHOLE, Classifier, Noise, Norm, Source, Stream, batch_rows
 from smoothcert.norms import ORDERS, within
 
 ROUNDS = 2
@@ -44,17 +44,25 @@ class Ball:
     grid: int | None = None  # points are multiples of 1/grid in [0,1]
     closed: bool = False
     box: bool = False
+    patch: tuple[int, int] = (1, 1)  # rows and columns that a radius of 1 stands for, where it is the size of a patch
 
     @classmethod
     def of(cls, noise: Noise, radius: float, exact: bool = False, box: bool = False) -> Ball:
         """The ball of a certificate under this noise; `exact`: every case was counted."""
-        return cls(noise.norm, radius, noise.grid, exact or noise.norm == "l0", box)
+        return cls(noise.norm, radius, noise.grid, exact or noise.whole, box, noise.patch or (1, 1))
+
+    def window(self, shape: Sequence[int]) -> tuple[int, int]:
+        """Rows and columns of the largest patch in images of this shape."""
+        rows, columns = (min(n, int(self.radius) * size) for n, size in zip(shape[-2:], self.patch, strict=True))
+        return rows, columns
 
     def distance(self, x: Tensor, y: Tensor) -> float:
         """Of two points, in float64; on the grid from whole steps."""
         moved = y.double() - x.double()
         if self.norm == "l0":
             return float((moved != 0).sum())
+        if self.norm == "patch":
+            return float(max(map(_patches, _sides(moved), self.patch)))
         if self.grid is not None:
             moved = (moved * self.grid).round() / self.grid
         return float(moved.flatten().norm(p=ORDERS[self.norm]))
@@ -71,8 +79,10 @@ class Ball:
     def steepest(self, gradient: Tensor, x: Tensor, spread: int = 1) -> Tensor:
         """A direction as long as the radius: in l2 the gradient's, in l1 along its `spread` largest coordinates.
 
-        In l0 coordinates count by what they can gain on their way to 0 or 1.
+        In l0 and in a patch coordinates count by what they can gain on their way to 0 or 1.
         """
+        if self.norm == "patch":
+            return torch.where(gradient > 0, 1 - x, -x) * (gradient != 0)
         if self.norm == "l0":
             gains = gradient * torch.where(gradient > 0, 1 - x, x)
             return gains / gains.abs().max().clamp_min(1e-30)
@@ -83,20 +93,30 @@ class Ball:
 
     def rim(self, x: Tensor, direction: Tensor) -> Tensor:
         """The point as far from x in this direction as the ball reaches."""
-        return self.put(x, direction if self.norm == "l0" else direction * (self.radius / self._length(direction)))
+        return self.put(x, direction if self._counts else direction * (self.radius / self._length(direction)))
 
     def put(self, x: Tensor, moved: Tensor) -> Tensor:
-        """The point x + moved, or one nearer to x where that is outside; in l0 the largest coordinates, all the way."""
+        """The point x + moved, or one nearer to x where that is outside; in l0 the largest coordinates, all the way.
+
+        Against patches: where the patch moves most, and nowhere else.
+        """
         if self.norm == "l0":
             return self._switched(x, moved)
+        if self.norm == "patch":
+            return self._stuck(x, moved)
         moved, step = self.shortened(moved.double()), 0.01 if self.grid is not None else 1e-6
         while not self.holds(x, point := self._legal(x, moved)):
             moved, step = moved * (1 - step), min(0.5, 2 * step)
         return point
 
     def shortened(self, moved: Tensor) -> Tensor:
-        """Moved by the radius at most; l0 has no lengths."""
-        return moved if self.norm == "l0" else moved * min(1.0, self.radius / self._length(moved))
+        """Moved by the radius at most; l0 and patches have no lengths."""
+        return moved if self._counts else moved * min(1.0, self.radius / self._length(moved))
+
+    @property
+    def _counts(self) -> bool:
+        """Whether it matters which coordinates change, and not by how much."""
+        return self.norm in WHOLE
 
     def _length(self, moved: Tensor) -> float:
         return max(float(moved.double().flatten().norm(p=ORDERS[self.norm])), 1e-30)
@@ -106,6 +126,18 @@ class Ball:
         if self.grid is not None:
             return ((point * self.grid).round().clamp(0, self.grid) / self.grid).float()
         return (point.clamp(0, 1) if self.box else point).float()
+
+    def _stuck(self, x: Tensor, moved: Tensor) -> Tensor:
+        rows, columns = self.window(x.shape)
+        if rows == 0:
+            return x.clone()
+        change = (x + moved).clamp(0, 1).float() - x
+        plane = change.abs().reshape(1, -1, *x.shape[-2:]).sum(dim=1)
+        sums = torch.nn.functional.avg_pool2d(plane, (rows, columns), stride=1)[0]
+        top, left = divmod(int(sums.argmax()), sums.shape[1])
+        point, place = x.clone(), (..., slice(top, top + rows), slice(left, left + columns))
+        point[place] = (x + moved).clamp(0, 1).float()[place]
+        return point
 
     def _switched(self, x: Tensor, moved: Tensor) -> Tensor:
         ends = (moved > 0).float()
@@ -142,15 +174,23 @@ def worst(target: Target, towards: Sequence[Tensor], force: Force) -> Tensor:
     points = [search(target, towards, force.seed)]
     if force.network is not None:
         points.append(climb(target, force.network, force))
+    if force.network is not None and target.ball.norm == "patch":
+        from smoothcert.audit.patches import stick  # which builds on this file
+
+        points += stick(target, force.network, force)
     return weakest(target, points, Stream(force.seed, target.index, "audit choice"))
 
 
 def weakest(target: Target, points: Sequence[Tensor], stream: Stream) -> Tensor:
-    """Of these points the one where the label has the fewest votes, of equal ones the one with the least margin."""
+    """Of these points the one where the label has the fewest votes, or leads by fewest; then by the least margin."""
 
     def rank(point: Tensor) -> tuple[int, float]:
-        found = torch.cat([margins(scores, target.label) for _, scores in asked(target.source, point, stream, LOOK)])
-        return int((found > 0).sum()), float(found.mean())
+        copies = asked(target.source, point, *looked(target.source.noise, stream, LOOK))
+        scores = torch.cat([scores for _, scores in copies])
+        found = margins(scores, target.label)
+        votes = scores.argmax(dim=1)[found <= 0].bincount(minlength=1)
+        rival = int(votes.max()) if target.source.noise.counted else 0  # there a lead is what is certified
+        return int((found > 0).sum()) - rival, float(found.mean())
 
     return min(points, key=rank)
 
@@ -221,6 +261,21 @@ def asked(source: Source, x: Tensor, stream: Stream, draws: int) -> Iterator[tup
     with torch.inference_mode():
         for batch, number in noisy(source, x, stream, draws):
             yield batch[:number], source.classifier(batch)[:number]
+
+
+def looked(noise: Noise, stream: Stream, draws: int) -> tuple[Stream, int]:
+    """The stream and the draws of a look at a point; of a noise with few cases each of them, once."""
+    return (stream._replace(purpose=EVERY), noise.cases) if noise.counted and noise.cases else (stream, draws)
+
+
+def _sides(moved: Tensor) -> tuple[int, int]:
+    """Rows and columns of the smallest rectangle that holds every change of an image."""
+    rows, columns = moved.reshape(-1, *moved.shape[-2:]).ne(0).any(dim=0).nonzero().unbind(dim=1)
+    return (0, 0) if len(rows) == 0 else (int(rows.max() - rows.min()) + 1, int(columns.max() - columns.min()) + 1)
+
+
+def _patches(extent: int, size: int) -> int:
+    return -(-extent // size)
 
 
 def margins(scores: Tensor, label: int) -> Tensor:

@@ -22,6 +22,7 @@ def command(
     arithmetic: o.Arithmetic = None,
     radius: o.Radius = None,
     radii: Annotated[str | None, typer.Option(help="Or several: r1,r2,… from one stream of draws.")] = None,
+    patch: o.Patch = None,
     sampling: Annotated[
         str | None, typer.Option(help="fixed, runner_up, pilot, exhaustive; with a radius: spending, staged, anytime.")
     ] = None,
@@ -57,14 +58,15 @@ def command(
     from smoothcert.runs.remember import MemoryUse
 
     chosen, rest = o.noise_of(noise, sigma, set_)
-    scheme = o.sampling_of(sampling, n, alpha, radius, radii, rest)
+    chosen, asked = o.patched(chosen, patch, o.parse_radii(radius, radii))
+    scheme = o.sampling_of(sampling, n, alpha, asked, rest, chosen)
     procedure = Certify(n0, scheme, cast("TestClass", against))  # which refuses any other word
     search: dict[str, Any] = {"steps": steps, "draws": draws, "step_size": step_size, "evaluations": evaluations}
     search |= {"steps_in": steps_in, "follow": follow or None}
     preparation = o.preparation_of(sigma_per_input, chosen, search, sigma_bounds, sigma_search)
     o.check_memory(memory, order, frozen, chosen, sigma_per_input, against)
     use = None if memory is None else MemoryUse(memory, None if frozen else order or "index", alone=frozen)
-    promise = "nothing is drawn" if frozen else scheme.check(chosen, 0)
+    promise = "nothing is drawn" if frozen else scheme.check(chosen, 0) if chosen.complete else ""
     drawing.run(model, chosen, procedure, arithmetic, "certify", promise, preparation, use)
     drawing.say_summary()
 

@@ -96,6 +96,8 @@ class Drawing(NamedTuple):
         ask = RunRequest(called, data, noise, procedure, seed, preparation, memory)
         ask, reason = settled(ask, inputs, self.out, arithmetic)
         remark(reason)
+        if not noise.complete and procedure.sampling is not None:  # what could not be said before it was fitted
+            about = procedure.sampling.check(ask.noise, math.prod(inputs.shape))
         remark(o.say_noise(ask.noise) + (f": {about}" if about else ""))
         if not start(ask, inputs, self.out, resources, run_bar(f"{title} {inputs.name}"), remark):
             remark(f"{self.out} was complete: nothing was drawn")

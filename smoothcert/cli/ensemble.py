@@ -241,6 +241,7 @@ def forecast(
     if out is not None:
         o.check_file(out, ".svg", ".png")
     inputs = o.subset(data, split, skip, max, range, image_size, start).load()
+    chosen = chosen.fitted(inputs.shape)
     ready = [member_alone(spec, inputs, engine, threads, remark) for spec in members]
     with counting("forecast", "member evaluations", work(len(members), len(inputs), draws)) as advance:
         drawn = sample(ready, HoldoutInputs(inputs, chosen, seed, advance), draws)

@@ -50,7 +50,10 @@ Precision = Annotated[str, typer.Option(help="Of a torch network: float32, tf32,
 ModelLayout = Annotated[str | None, typer.Option(help="nhwc: the model takes channels last.")]
 Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
 NoiseName = Annotated[
-    str, typer.Option("--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0).")
+    str,
+    typer.Option(
+        "--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0), band, block (patches)."
+    ),
 ]
 NoiseSet = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
 Arithmetic = Annotated[
@@ -59,6 +62,7 @@ Arithmetic = Annotated[
 
 # The test.
 Radius = Annotated[float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")]
+Patch = Annotated[str | None, typer.Option(help="Certify against patches of this size only: 5, or 3x7 pixels.")]
 N0 = Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class to be tested.")]
 Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
 Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
@@ -123,6 +127,22 @@ def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
     if radius is not None:
         return (radius,)
     return tuple(numbers(radii, float, "--radii must be numbers with commas between") if radii is not None else ())
+
+
+def patched(noise: Noise, patch: str | None, asked: tuple[float, ...]) -> tuple[Noise, tuple[float, ...]]:
+    """--patch 5 or 3x7: the noise and the radii that ask about patches of this size."""
+    if patch is None:
+        return noise, asked
+    from smoothcert.noise import sizes
+
+    if noise.patch is None:
+        raise OptionError(f"--patch must go with a noise against patches, band or block; got {noise.kind}")
+    if asked:
+        raise OptionError("give one of --patch, --radius and --radii; got two")
+    if noise.patch != (1, 1):
+        raise OptionError("--patch and --set patch=… must not be given together; got both")
+    rows, columns = sizes(f"{patch}x{patch}" if patch.isdecimal() else patch, "--patch")
+    return (noise, (float(rows),)) if rows == columns else (replace(cast("Any", noise), patch=(rows, columns)), (1.0,))
 
 
 def parse_seed(text: str) -> int | None:
@@ -220,11 +240,13 @@ def constant_words(found: FittedScale) -> str:
 
 
 def sampling_of(
-    name: str | None, n: int | None, alpha: float, radius: float | None, radii: str | None, settings: list[str] | None
+    name: str | None, n: int | None, alpha: float, asked: tuple[float, ...], settings: list[str] | None, noise: Noise
 ) -> Sampling:
-    """The sampling that these options ask for: spending when a radius is given, else fixed, unless named."""
-    asked = parse_radii(radius, radii)
-    name = name or ("spending" if asked else "fixed")
+    """The sampling that these options ask for, unless named: spending for known radii, else fixed.
+
+    A noise of few cases is counted, unless a number of draws is given.
+    """
+    name = name or ("exhaustive" if noise.counted and n is None else "spending" if asked else "fixed")
     fields, given = catalog.fields("sampling", name), named(settings)
     if n is not None and "n" not in fields:
         raise OptionError(f"--n is the number of draws of fixed and runner_up; {name} takes --set cap=… instead")
@@ -319,4 +341,12 @@ def check_memory(
 def say_noise(noise: Any) -> str:
     """A noise and its options in words."""
     part = catalog.describe(noise)
-    return f"{part.pop('name')} noise ({noise.norm}), " + ", ".join(f"{name} {value:g}" for name, value in part.items())
+    said = (f"{name} {_shown(value)}" for name, value in part.items() if name != "name")
+    return f"{part['name']} noise ({noise.norm}), " + ", ".join(said)
+
+
+def _shown(value: Any) -> str:
+    """A number, a word, or rows and columns."""
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    return value if isinstance(value, str) else f"{value:g}"

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("text", "md", "latex")
 PAPERS = ("ens", "sween", "esb", "dds", "aces")
-NORMS = ("l0", "l1", "l2", "linf")
-LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not state it: l0, l1, l2 or linf.")]
+NORMS = ("l0", "l1", "l2", "linf", "patch")
+LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not state it: l0, l1, l2, linf or patch.")]
 
 
 def command(

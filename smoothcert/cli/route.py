@@ -81,7 +81,7 @@ def certify(
     around, branches = Gaussian(sigma), [_branch(number, text) for number, text in enumerate(branch)]
     if len(branches) < 2:
         raise OptionError(f"--branch must be given at least twice; got {len(branches)}")
-    procedure = RouteProcedure(n0, o.sampling_of(sampling, n, alpha, radius, None, set_))
+    procedure = RouteProcedure(n0, o.sampling_of(sampling, n, alpha, o.parse_radii(radius, None), set_, around))
     about = f"{len(branches)} branches and their selector: two tests at {alpha / 2:g} each"
     networks = Networks("route", (*branches, RoleNetwork("select", select, around)))
     drawing.run(networks, around, procedure, arithmetic, "route", about)

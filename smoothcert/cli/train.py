@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from smoothcert.training import Settings
     from smoothcert.training.recipes import PublishedTraining
 
+WHOSE = {"architectures": "arch", "training.objectives": "objective", "noise": "noise"}  # in --set arch.width=8
 SEVERAL = 10_000  # numbers in a list; an ensemble has dozens of members
 
 
@@ -201,18 +202,24 @@ def _whole_numbers(option: str, text: str | None) -> tuple[int, ...] | None:
 
 
 def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict[str, dict[str, Any]]:
-    """`name=value` settings of the command line, sorted into options of architecture, objective and noise."""
+    """`name=value` settings of the command line, sorted into options of architecture, objective and noise.
+
+    A name that several of them have is the noise's, unless it says whose it is, as arch.width does.
+    """
     parts = {"architectures": arch, "training.objectives": objective, "noise": noise}
     chosen: dict[str, dict[str, Any]] = {folder: {} for folder in parts}
     if not settings:
         return chosen  # parts import torch, which takes seconds: what can be refused without them comes first
     known = {folder: catalog.fields(folder, part) for folder, part in parts.items()}
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        owners = [folder for folder, fields in known.items() if name in fields]
+        words, equals, text = setting.partition("=")
+        whose, _, name = words.rpartition(".")
+        owners = [folder for folder, fields in known.items() if name in fields and whose in ("", WHOSE[folder])]
         if not equals or not owners:
             every = ", ".join(sorted(set().union(*known.values())))
             raise OptionError(f"set of training must be name=value with a name of {every}; got '{setting}'")
-        for owner in owners:
-            chosen[owner][name] = o.parse_value(text)
+        if len(owners) > 1:
+            others = " or ".join(f"{WHOSE[owner]}.{name}" for owner in owners[:-1])
+            progress.remark(f"--set {name}={text} is of the {WHOSE[owners[-1]]}; {others} would be another")
+        chosen[owners[-1]][name] = o.parse_value(text)
     return chosen

@@ -13,7 +13,8 @@ from smoothcert.errors import unknown
 if TYPE_CHECKING:
     from smoothcert.zoo import CertifiedFigures, Network
 
-RADII = ("0", "0.25", "0.5", "0.75")
+RADII = {"l2": ("0", "0.25", "0.5", "0.75"), "patch": ("0", "1", "3", "5")}
+UNITS = {"l2": "l2, inputs in [0,1]", "patch": "patch, side in pixels"}
 
 
 def command(
@@ -43,16 +44,19 @@ def _facts(network: Network) -> dict[str, Any]:
 def _list(networks: list[Network]) -> None:
     from smoothcert.report.tables import UNKNOWN, decimal
 
-    heads, lines = ("name", "data", "σ", "objective", *(f"% at {radius}" for radius in RADII), "ACR", "size"), []
-    for network in networks:
-        settings, measured = network.config["settings"], network.measured
-        figures = [*(_percent(measured, radius) for radius in RADII), decimal(measured.acr)] if measured else []
-        cells = figures or [UNKNOWN] * (len(RADII) + 1)
-        about = settings["data"], f"{settings['sigma']:g}", settings["objective"]
-        lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))
-    print_grid(140, heads, lines, words=("data", "objective"))
-    for line in dict.fromkeys(_protocol(network.measured) for network in networks if network.measured):
-        say(f"certified accuracy in % at l2 radii (inputs in [0,1]) and ACR: {line}")
+    for norm, radii in RADII.items():
+        group, lines = [network for network in networks if _norm(network) == norm], []
+        for network in group:
+            settings, measured = network.config["settings"], network.measured
+            figures = [*(_percent(measured, radius) for radius in radii), decimal(measured.acr)] if measured else []
+            cells = figures or [UNKNOWN] * (len(radii) + 1)
+            about = settings["data"], _level(settings), settings["objective"]
+            lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))
+        heads = ("name", "data", "σ" if norm == "l2" else "noise", "objective", *(f"% at {r}" for r in radii))
+        if group:
+            print_grid(140, (*heads, "ACR", "size"), lines, words=("data", "objective"))
+        for line in dict.fromkeys(_protocol(network.measured) for network in group if network.measured):
+            say(f"certified accuracy in % at radii ({UNITS[norm]}) and ACR: {line}")
     say("smoothcert zoo NAME tells how one was made and measured; any command takes a name as MODEL")
 
 
@@ -63,7 +67,7 @@ def _tell(network: Network) -> None:
     facts = {
         "about": network.about,
         "network": f"{config['arch']} for {config['shape']}, {config['classes']} classes; {network.size:,} bytes",
-        "trained on": f"{settings['data']} (train), sigma {settings['sigma']:g}, seed {settings['seed']}",
+        "trained on": f"{settings['data']} (train), {_trained_under(settings)}, seed {settings['seed']}",
         "objective": f"{settings['objective']} ({options})",
         "made by": network.command,
     }
@@ -73,7 +77,7 @@ def _tell(network: Network) -> None:
         low, high = measured.acr_interval
         shares = ", ".join(f"{_percent(measured, r)} % at {r}" for r in measured.certified_accuracy)
         facts |= {
-            "certified": f"{shares} (l2, inputs in [0,1])",
+            "certified": f"{shares} ({UNITS[measured.norm]})",
             "ACR": f"{decimal(measured.acr)} ({decimal(low)} to {decimal(high)} at 95 %, for inputs drawn like these)",
             "measured on": _protocol(measured),
             "measured by": measured.command,
@@ -85,6 +89,22 @@ def _tell(network: Network) -> None:
     say(network.name)
     for fact, words in facts.items():
         say(f"  {fact}: {words}")
+
+
+def _norm(network: Network) -> str:
+    """Of the radii that it is measured at."""
+    return "patch" if network.config["settings"].get("noise") in ("band", "block") else "l2"
+
+
+def _level(settings: dict[str, Any]) -> str:
+    """The noise in few words: its σ, or its name and options."""
+    if settings["sigma"] is not None:
+        return f"{settings['sigma']:g}"
+    return " ".join([settings["noise"], *(str(value) for value in settings["noise_options"].values())])
+
+
+def _trained_under(settings: dict[str, Any]) -> str:
+    return f"{'sigma ' if settings['sigma'] is not None else ''}{_level(settings)}"
 
 
 def _percent(measured: CertifiedFigures, radius: str) -> str:

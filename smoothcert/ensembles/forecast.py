@@ -187,8 +187,9 @@ def _subsets(members: int, size: int, rng: np.random.Generator) -> list[list[int
 
 
 def default_radii(noise: Noise) -> tuple[float, ...]:
-    """0, σ, 2σ, 3σ: a quarter apart at σ = 0.25, as the field prints them; up to 3λ/4 in l1, whole numbers in l0."""
-    step = {"l0": 1.0, "l1": getattr(noise, "lam", 1.0) / 4}.get(noise.norm, getattr(noise, "sigma", 0.25))
+    """0, σ, 2σ, 3σ: a quarter apart at σ = 0.25, as the field prints them; up to 3λ/4 in l1; or whole numbers."""
+    level = getattr(noise, "lam", 1.0) / 4 if noise.norm == "l1" else getattr(noise, "sigma", 0.25)
+    step = 1.0 if noise.whole else level
     return tuple(number * float(step) for number in range(4))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -30,6 +31,8 @@ from smoothcert.errors import DataError, OptionError, is_number
 
 CLOSE = 1e-4  # of a step: above what float32 does to k/255, far below what 16-bit images would need
 FINEST = 4095
+BROADEST = 2**20  # pixels of a side
+HIDDEN = -1.0  # in the place of a pixel that a noise hides: outside [0,1], so that a network can tell
 ROOT = math.sqrt(3.0)
 WIDEST = 1000.0  # level of noise
 
@@ -161,6 +164,18 @@ def half_width(whose: str, lam: float, sigma: float, widest: float = WIDEST) -> 
 def needed_within(radius: float, lam: float) -> float:
     """½ + r/(2λ), rounded up; above 1 where the radius is out of reach."""
     return math.nextafter(0.5 + radius / (2 * lam) * (1 + 1e-15), math.inf)
+
+
+def sizes(value: Any, what: str) -> tuple[int, int]:
+    """Rows and columns, from a pair, from words as 3x7, or from one number for both."""
+    found: Any = (value, value) if isinstance(value, int) else value
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d{1,7})x(\d{1,7})", value, re.ASCII)
+        found = tuple(map(int, match.groups())) if match else ()
+    whole = isinstance(found, Sequence) and len(found) == 2
+    if not (whole and all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= BROADEST for n in found)):
+        raise OptionError(f"{what} must be rows x columns, whole numbers from 1 to {BROADEST}, as in 3x7; got {value}")
+    return found[0], found[1]
 
 
 def added(x: Tensor, spread: float, fourth: float) -> Moments:

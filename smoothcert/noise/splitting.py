@@ -22,8 +22,8 @@ import numpy as np
 from smoothcert.contracts import EVERY, Moments, Noise, Norm, Stream, StreamRows, Tensor
 from smoothcert.errors import OptionError
 from smoothcert.noise import CLOSE, ROOT, check_grid, half_width, moments_of, needed_within, steps
-from smoothcert.philox import Names, names, tensor, unsigned
-from smoothcert.philox import words as device_words
+from smoothcert.noise._cases import around, drawn, drawn_on_device
+from smoothcert.philox import Names, names, tensor
 from smoothcert.streams import words
 
 LARGEST = 2**22  # entries of the table of middles, once around
@@ -74,8 +74,7 @@ class Splitting(Noise):
         """Write the middles of the pieces that hold x into out [rows, *x.shape]; every value comes from one table."""
         rows, dim = out.shape[0], x.numel()
         at = steps(x, self.grid, "splitting")
-        drawn = np.arange(first, first + rows) if stream.purpose == EVERY else _drawn(stream, first, rows)
-        offset = (drawn % self.cases).astype(np.int64)[:, None]
+        offset = drawn(stream, first, rows, self.cases)[:, None]
         if self.pattern is not None:
             at = at + _pattern(self.pattern, self.cases, dim) * (self.grid + 1)
         middles = _middles(self.cases, self.grid)
@@ -85,8 +84,8 @@ class Splitting(Noise):
         """The same, bit for bit, where x is on the grid."""
         options = self.pattern, self.cases, math.prod(x.shape[1:])
         shift = None if self.pattern is None else tensor(_shift, options, x)
-        around = tensor(_around, (self.cases,), x)
-        rows.run(_cut, out, x, names(rows), shift, around, (self.grid, rows.purpose == EVERY))
+        about = tensor(around, (self.cases,), x)
+        rows.run(_cut, out, x, names(rows), shift, about, (self.grid, rows.purpose == EVERY))
 
     def radius(self, p_top: Tensor, p_next: Tensor, dim: int) -> Tensor:
         """λ(p_top − p_next) rounded down to the grid; its slope is that of the radius before rounding."""
@@ -116,11 +115,6 @@ def _check_pattern(pattern: int) -> None:
         raise OptionError(f"pattern of splitting must be none or a whole number from 0 to 2^64 − 1; got {pattern}")
 
 
-def _drawn(stream: Stream, first: int, rows: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Random numbers of 64 bits, whose remainder is uniform over the cases up to one part in 2^64."""
-    return words(stream, first, rows, 2)[:, :2].copy().view(np.uint64)[:, 0]
-
-
 @lru_cache(maxsize=8)
 def _pattern(seed: int, cases: int, dim: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The offset of each coordinate, int64 [dim]."""
@@ -145,11 +139,7 @@ def _shift(seed: int, cases: int, dim: int) -> np.ndarray[Any, np.dtype[np.float
     return _pattern(seed, cases, dim).astype(np.float32)
 
 
-def _around(cases: int) -> tuple[float, float, float]:
-    return float(cases), 1 / cases, float(2**32 % cases)
-
-
-def _cut(out: Tensor, x: Tensor, of: Names, shift: Tensor | None, around: Tensor, sizes: tuple[int, int]) -> None:
+def _cut(out: Tensor, x: Tensor, of: Names, shift: Tensor | None, about: Tensor, sizes: tuple[int, int]) -> None:
     """What `fill` does, computed as `_middles` is, in floats that are whole numbers below 2²⁴.
 
     Quotients are products. Half a step off a whole number, no rounding takes them across it; and the last, in double,
@@ -158,24 +148,11 @@ def _cut(out: Tensor, x: Tensor, of: Names, shift: Tensor | None, around: Tensor
     import torch
 
     grid, every = sizes
-    cases, part, _ = around.float().unbind()
-    drawn = of.numbers % cases.long() if every else _remainder(device_words(of, 2), around)
-    offset = drawn.float().unsqueeze(1)
+    cases, part, _ = about.float().unbind()
+    offset = drawn_on_device(of, about, bool(every)).float().unsqueeze(1)
     if shift is not None:
         offset = torch.where(offset + shift < cases, offset + shift, offset + shift - cases)
     at = (x.flatten(1) * grid + 0.5).floor()
     cut = 2 * offset + 1 + 2 * cases * ((at - offset - 0.5) * part).floor()
     ends = cut.clamp(min=0) + (cut + 2 * cases).clamp(max=2 * grid)
     out.copy_((ends.double() * (1 / (4 * grid))).float().view(out.shape))
-
-
-def _remainder(bits: Tensor, around: Tensor) -> Tensor:
-    """Of unsigned 64-bit numbers, given by their lower and upper words [rows, 2]; in double, exact below 2⁵³.
-
-    Remainders of integers, fused by a compiler, would be divided anew for every coordinate.
-    """
-    low, high = unsigned(bits).double().unbind(dim=1)
-    cases, part, word = around.unbind()
-    high = high - cases * ((high + 0.5) * part).floor()
-    number = high * word + low  # below 2⁴⁴
-    return number - cases * ((number + 0.5) * part).floor()

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from smoothcert.bounds import Floats, Integers
-from smoothcert.contracts import ABSTAIN, Job, Noise, Source, Tensor, batch_rows
+from smoothcert.contracts import ABSTAIN, Job, Noise, Sampling, Source, Tensor, batch_rows
 from smoothcert.errors import OptionError, RunError, SmoothcertError
 from smoothcert.plan.cost import reach
 from smoothcert.procedures.certify import Certify
@@ -57,21 +57,21 @@ def votes(run: Run) -> tuple[list[tuple[int, int]], list[str]]:
     if not isinstance(run.asked.procedure, Certify | Predict):
         got = procedure_name(run.asked.procedure)
         raise RunError(f"run {run.name} must be one of smoothcert certify or predict; got {got}")
-    pairs = [pair for row in run.rows if (pair := counted(row)) is not None]
+    pairs = [pair for row in run.rows if (pair := counted(row, run.asked.sampling)) is not None]
     if not pairs:
         raise RunError(f"run {run.name} must hold the counts of at least one input; got none")
     return pairs, [f"p is the share of hits in the draws of {run.name}"]
 
 
-def counted(row: Row) -> tuple[int, int] | None:
+def counted(row: Row, sampling: Sampling | None = None) -> tuple[int, int] | None:
     """Hits and draws of the class that was tested, where the votes were kept."""
     guess = [np.array(answer.counts[0]) for answer in row.answers if answer.purpose == "guess"]
-    proof = [np.array(answer.counts[0]) for answer in row.answers if answer.purpose not in ("clean", "guess")]
+    proof = [answer for answer in row.answers if answer.purpose not in ("clean", "guess")]
     if not proof:
         return None
-    total = np.sum(proof, axis=0)
+    total = np.sum([sampling.votes(one.counts) if sampling else one.counts[0] for one in proof], axis=0)
     label = row.predicted if row.predicted != ABSTAIN else int((guess[0] if guess else total).argmax())
-    return int(total[label]), int(total.sum())
+    return int(total[label]), sum(answer.draws for answer in proof)
 
 
 def inverted(log: Run, noise: Noise, dim: int, n: int, alpha: float | None) -> tuple[list[tuple[int, int]], list[str]]:

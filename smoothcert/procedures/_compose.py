@@ -25,9 +25,12 @@ def sources(source: Source) -> Mapping[str, Source]:
     roles, members, noises = (getattr(networks, name, None) for name in ("roles", "members", "noises"))
     if roles is None or members is None or noises is None:
         raise ModelError("the model must be a composition of several networks; got one network")
-    norms = {noise.norm for noise in (source.noise, *noises) if noise is not None}
+    under = [noise for noise in (source.noise, *noises) if noise is not None]
+    norms, patches = {noise.norm for noise in under}, {noise.patch for noise in under}
     if len(norms) > 1:
         raise ModelError(f"the noises of a composition must be of one norm; got {' and '.join(sorted(norms))}")
+    if len(patches) > 1:
+        raise ModelError("the noises of a composition must be against patches of one size; got several")
     none = NoNoise(source.noise)
     return {role: Source(member, noise or none) for role, member, noise in zip(roles, members, noises, strict=True)}
 

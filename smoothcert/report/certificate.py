@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smoothcert.contracts import ABSTAIN, Certificate
-from smoothcert.report.inputs import votes
-from smoothcert.report.meaning import Statement, does_not_say, in_units, noise_words, says
+from smoothcert.report.inputs import votes, votes_in
+from smoothcert.report.meaning import Statement, does_not_say, far, noise_words, says
 from smoothcert.report.render import beside, fill
 from smoothcert.report.tables import NORMS, class_name, outcome, radius_words, rounded
 from smoothcert.runs.certificate import Document
@@ -27,12 +27,12 @@ def headline(made: Document) -> str:
     if row.predicted == ABSTAIN:
         return f"No label is certified for {where}: its draws do not tell the leading class from the others."
     label = class_name(record, row.predicted)
-    far = f"{NORMS[record.claim.norm]} radius {radius_words(record, row)}"
     if made.guarantee != "none":
         how = "certified" if row.settled is None else "promised by a memory"
-        return f"Label {label} is {how} for {where} within {far}, {in_units(record)}."
+        return f"Label {label} is {how} for {where} {far(record, row)}."
     if record.asked.preparation is not None:
-        return f"Nothing is certified for {where}; at its own noise level, {label} would have reached {far}."
+        reach = f"{NORMS[record.claim.norm]} radius {radius_words(record, row)}"
+        return f"Nothing is certified for {where}; at its own noise level, {label} would have reached {reach}."
     return f"Label {label} is the answer for {where}, with no radius around it: a network without noise gave it."
 
 
@@ -76,7 +76,7 @@ def facts(made: Document) -> Iterator[tuple[str, str]]:
         if purpose in UNCOUNTED:
             yield f"{purpose}, no noise", f"class {class_name(record, counts[0].index(1))}"
         else:
-            yield f"{purpose} draws", f"{draws:,}: {_leaders(record, counts[0])}"
+            yield f"{purpose} draws", f"{draws:,}: {_leaders(record, votes_in(record, counts))}"
     if row.settled is not None:
         alone = class_name(record, row.settled.predicted)
         yield "memory", f"answered here; smoothing alone said {alone}, radius {rounded(row.settled.radius)}"
@@ -123,13 +123,14 @@ def page(made: Document, pictures: Album | None) -> str:
     return fill(
         "certificate.html.jinja",
         style=beside("page.css"),
-        title=_whose(record, row),
+        title=_whose(record, row).removesuffix(f" ({record.asked.data.split})"),
         headline=headline(made),
         row=row,
         outcome=outcome(row) if record.asked.served is None else None,
         label=class_name(record, row.label),
         picture=pictures.original(row) if pictures else None,
         noisy=pictures.noisy(row) if pictures else None,
+        stuck=pictures.stuck(row) if pictures else None,
         side=pictures.shown if pictures else 0,
         bars=votes(record, row),
         says=said,

@@ -134,7 +134,7 @@ def _identity(run: Run) -> Hashable:
 
 
 def _share_inputs(one: Run, two: Run) -> bool:
-    if (one.kind, one.claim.norm) != (two.kind, two.claim.norm):
+    if (one.kind, one.claim.ruler) != (two.kind, two.claim.ruler):
         return False
     if one.spec is None or two.spec is None:
         return [(row.index, row.label) for row in one.rows] == [(row.index, row.label) for row in two.rows]

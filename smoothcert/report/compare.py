@@ -235,8 +235,8 @@ def _question(before: Run, after: Run) -> tuple[str, str] | None:
     if "unstated" in (first.norm, second.norm):
         silent = " and ".join(run.name for run in (before, after) if run.claim.norm == "unstated")
         return "have radii in a stated norm", f"no norm in {silent} (give it, as in --norm l2)"
-    if first.norm != second.norm:
-        return f"have radii in {first.norm}", second.norm
+    if first.ruler != second.ruler:
+        return f"have radii in {first.ruler}", second.ruler
     if first.radii != second.radii:
         return f"be asked for {_radii(first)}", _radii(second)
     if (first.test_class == "labels") != (second.test_class == "labels"):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from smoothcert.contracts import WHOLE
 from smoothcert.report import plots
 from smoothcert.report.inputs import as_data
 from smoothcert.report.metrics import Share, radius_name, same_inputs, share_at
@@ -69,7 +70,7 @@ def panel(number: int, runs: Sequence[Run], radii: Sequence[float]) -> CurvePane
         axes.step(x, y, where="pre", color=plots.INK, linewidth=1.4, linestyle=(0, (1.5, 1.5)), gid="envelope")
     end = float(axes.get_xlim()[1])
     wanted = [radius for claim in claims for radius in claim.radii or ()]
-    at = places(end, runs[0].claim.norm == "l0", [*radii, *wanted])
+    at = places(end, runs[0].claim.norm in WHOLE, [*radii, *wanted])
     return CurvePanel(
         norm=NORMS[runs[0].claim.norm],
         names=[run.name for run in runs],

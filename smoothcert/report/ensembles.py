@@ -207,7 +207,7 @@ def with_draws(run: Run, times: float, radii: Sequence[float]) -> MoreDraws | No
         return None
     sampling, noise, dim = spec.sampling, spec.noise, spec.dim
     classes = [tested_class(spec.procedure.test_class, row) for row in run.rows]
-    if None in classes or noise.norm == "l0":
+    if None in classes or noise.whole:
         return None
     hits = np.array([tested(row)[0][label or 0] for row, label in zip(run.rows, classes, strict=True)])
     proven = np.maximum(proven_radii(hits, sampling.n, sampling.alpha, noise, dim), 0.0)

@@ -129,7 +129,7 @@ def write_scalars(run: Run, folder: Path) -> Path:
 
 def _claim_lines(run: Run) -> list[str]:
     claim = run.claim
-    said = f"norm {claim.norm}, guarantee {claim.guarantee}, tested class: {claim.test_class}"
+    said = f"norm {claim.ruler}, guarantee {claim.guarantee}, tested class: {claim.test_class}"
     alpha = "alpha: not stated" if claim.alpha is None else f"alpha {claim.alpha:g} an input"
     missing = filter(None, [unfinished(run)])
     return [f"{said if run.kind == 'certify' else 'predictions, no radii'}, {alpha}", *claim.words, *missing]
@@ -142,7 +142,7 @@ def scalars(run: Run) -> list[tuple[str, int, float]]:
     promise = {"none": "NOT_CERTIFIED", "memory": "memory"}.get(run.claim.guarantee, "")
     labels = "true_label" if run.claim.test_class == "labels" else ""
     top = "smoothcert/unfinished" if run.unfinished else "smoothcert"
-    radii = "/".join(filter(None, (top, run.claim.norm, promise, labels)))
+    radii = "/".join(filter(None, (top, run.claim.norm, run.claim.measure.replace(" ", ""), promise, labels)))
     answers = "/".join(filter(None, (top, labels)))
     values = {
         f"{answers}/accuracy": found.accuracy.value,

@@ -43,8 +43,8 @@ def difference(first: Run, other: Run) -> str | None:
     """Why the second run cannot be held against the first, input by input; None where it can."""
     if other.kind != first.kind:
         return f"{other.kind} ≠ {first.kind}"
-    if other.claim.norm != first.claim.norm:
-        return f"norm {other.claim.norm} ≠ {first.claim.norm}"
+    if other.claim.ruler != first.claim.ruler:
+        return f"norm {other.claim.ruler} ≠ {first.claim.ruler}"
     for name in ("noise", "procedure", "sampling"):
         mine, theirs = (_described(run, name) for run in (first, other))
         if mine != theirs:

@@ -15,7 +15,7 @@ from typing import Any
 
 from smoothcert.files import write_whole
 from smoothcert.report import curve_panel, meaning, render, report, tables
-from smoothcert.report.inputs import Listing, evenly, galleries, listing
+from smoothcert.report.inputs import Gallery, Listing, evenly, galleries, listing
 from smoothcert.report.metrics import LEVEL, Figures, Share, default_radii, figures, radius_name, same_inputs
 from smoothcert.report.section import Section, Table
 from smoothcert.report.tables import NORMS, percent, span
@@ -80,7 +80,7 @@ def page(
         says=meaning.says(runs),
         does_not_say=meaning.does_not_say(runs),
         curves=render.fill("curve.html.jinja", curves=curves) if curves else "",
-        galleries=render.fill("gallery.html.jinja", galleries=found) if found else "",
+        galleries=render.fill("gallery.html.jinja", galleries=found, stuck=_stuck(found)) if found else "",
         listing=render.fill("listing.html.jinja", runs=shown),
         tables=[(NORMS[group[0].claim.norm], _table(group, suited)) for group, suited in groups],
         level=f"{LEVEL * 100:g} %",
@@ -91,6 +91,11 @@ def page(
         dotted=any(run.claim.radii for run in certified),
         sections=[(one.name, one.title, render.html(one)) for one in made[1:] if not one.empty],
     )
+
+
+def _stuck(found: Sequence[Gallery]) -> bool:
+    """Whether any picture shows a patch."""
+    return any(item.stuck for gallery in found for item in gallery.items)
 
 
 def save(text: str, path: Path) -> None:
@@ -116,7 +121,8 @@ def cards(run: Figures) -> Iterator[Card]:
         note = f"radii above {radius_name(radii[-1])} were not tried" if radii else "read it with the curve"
         ends = None if radii else run.acr_interval
         told = (f"{LEVEL * 100:g} % betting interval", span(ends, percent=False)) if ends else (note,)
-        yield Card("Average certified radius", tables.decimal(run.acr), NORMS[run.norm], *told)
+        unit = "pixels" if run.claim.ruler == "patch" else NORMS[run.norm]
+        yield Card("Average certified radius", tables.decimal(run.acr), unit, *told)
     if run.mean_draws is not None:
         yield Card("Draws an input", tables.count(run.mean_draws), "", "mean over inputs")
     if run.seconds is not None:
@@ -154,8 +160,8 @@ def _at(radius: float, share: Share | None) -> tuple[str, float, str, str]:
 def _by_norm(runs: Sequence[Run], radii: Sequence[float]) -> Iterator[tuple[list[Run], Sequence[float]]]:
     """Runs of one norm together, with radii for them: those asked for, or else those that suit the norm."""
     usual = list(radii) == default_radii(runs)
-    for norm in dict.fromkeys(run.claim.norm for run in runs):
-        group = [run for run in runs if run.claim.norm == norm]
+    for ruler in dict.fromkeys(run.claim.ruler for run in runs):
+        group = [run for run in runs if run.claim.ruler == ruler]
         yield group, default_radii(group) if usual else radii
 
 
@@ -172,7 +178,7 @@ def _curves(groups: Sequence[tuple[list[Run], Sequence[float]]]) -> Iterator[cur
 
 def _colour(run: Run, runs: Sequence[Run]) -> int | None:
     """Runs of one norm are told apart by colour, in their order, as in their panel of curves."""
-    alike = [id(other) for other in runs if (other.kind, other.claim.norm) == ("certify", run.claim.norm)]
+    alike = [id(other) for other in runs if (other.kind, other.claim.ruler) == ("certify", run.claim.ruler)]
     return alike.index(id(run)) if id(run) in alike else None
 
 

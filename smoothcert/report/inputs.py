@@ -15,11 +15,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smoothcert.contracts import EVERY, Stream, input_key
+from smoothcert.contracts import ABSTAIN, EVERY, WHOLE, Stream, input_key
 from smoothcert.data import Inputs, Subset
 from smoothcert.errors import SmoothcertError
 from smoothcert.noise import at_level
 from smoothcert.report.columns import RunColumns, columns
+from smoothcert.report.meaning import sticker
 from smoothcert.report.metrics import Share
 from smoothcert.report.tables import NAME, class_name, class_names, count, cut, decimal, outcome, percent, radius_words
 from smoothcert.runs.run import Row, Run
@@ -44,6 +45,7 @@ LEADERS = 3  # classes whose votes are shown, if they have a thousandth of them
 MOST = 10_000  # inputs of a run that a page lists; the run itself holds all of them
 TOGETHER = 30_000  # of all runs of a page; it bounds the size of the page
 FEWEST = 500  # of a run, however many there are
+STICKER, GREY = ((1.0, 0.0, 0.6), (1.0, 0.9, 0.2)), ((0.0,), (1.0,))  # a patch, drawn as a chequerboard
 PAGE = 100  # shown at a time
 
 
@@ -84,6 +86,19 @@ class Album:
         noise = self.spec.noise if row.sigma is None else at_level(self.spec.noise, row.sigma)
         noise.fill(out, x, Stream(self.spec.seed, input_key(x), purpose), 0)
         return uri(out[0].numpy(), self.side)
+
+    def stuck(self, row: Row) -> str | None:
+        """The input under the largest patch that cannot change its label, in the middle; None where there is none."""
+        import numpy as np
+
+        place = sticker(self.spec, row.radius)
+        if place is None or row.predicted == ABSTAIN:
+            return None
+        values = self._values(row).copy()
+        inside = values[:, *place]
+        colours = np.array(STICKER if len(values) == 3 else GREY, dtype=np.float32)
+        inside[:] = colours[np.indices(inside.shape[1:]).sum(axis=0) % 2].transpose(2, 0, 1)
+        return uri(values, self.side)
 
     def _values(self, row: Row) -> Array:
         import numpy as np
@@ -174,6 +189,7 @@ class Item:
     reach: float = 0.0  # the radius in percent of the largest of its run
     picture: str | None = None
     noisy: str | None = None
+    stuck: str | None = None  # under the largest patch that cannot change its label
     bars: tuple[VoteBar, ...] = ()
 
 
@@ -234,13 +250,20 @@ def chosen(known: RunColumns, room: int) -> list[Row]:
 
 def votes(run: Run, row: Row) -> tuple[VoteBar, ...]:
     """The classes with most votes among the draws that decided; none where the run keeps no such votes."""
-    looks = [answer.counts[0] for answer in row.answers if answer.purpose in VOTING]
+    looks = [votes_in(run, answer.counts) for answer in row.answers if answer.purpose in VOTING]
     if not looks or not _one_network(run):
         return ()
     totals = [sum(column) for column in zip(*looks, strict=True)]
     order = sorted(range(len(totals)), key=lambda label: (-totals[label], label))[:LEADERS]
-    shares = [(label, Share(totals[label], sum(totals))) for label in order if 1000 * totals[label] >= sum(totals)]
+    cast = sum(answer.draws for answer in row.answers if answer.purpose in VOTING)
+    shares = [(label, Share(totals[label], cast)) for label in order if 1000 * totals[label] >= cast]
     return tuple(VoteBar(class_name(run, k), 100 * one.value, percent(one), k == row.label) for k, one in shares)
+
+
+def votes_in(run: Run, counts: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The votes of each class among these counts, as the run's scheme counts them."""
+    sampling = None if run.spec is None else run.spec.sampling
+    return counts[0] if sampling is None else sampling.votes(counts)
 
 
 def listing(run: Run, runs: int = 1) -> Listing:
@@ -256,7 +279,7 @@ def listing(run: Run, runs: int = 1) -> Listing:
     data = as_data(
         {
             "names": [cut(name, NAME) for name in class_names(run)],
-            "whole": run.claim.norm == "l0",
+            "whole": run.claim.norm in WHOLE,
             "radii": run.kind == "certify",
             "page": PAGE,
             "columns": {name: [one(row) for row in held] for name, one in take.items()},
@@ -301,6 +324,7 @@ def _gallery(run: Run, runs: int) -> Gallery:
             reach=100 * row.radius / top,
             picture=pictures.original(row) if pictures else None,
             noisy=pictures.noisy(row) if pictures and _one_network(run) else None,
+            stuck=pictures.stuck(row) if pictures else None,
             bars=votes(run, row),
         )
         for row in rows

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from smoothcert.runs.run import Run
+from smoothcert.report.tables import NORMS, radius_words
+from smoothcert.runs.run import Row, Run
+from smoothcert.spec import Spec
 
 
 class Statement(NamedTuple):
@@ -30,10 +32,18 @@ NEAR = {
     "pixel in colour has three coordinates",
     "unstated": "nearer than R in the norm that the log does not state",
     "linf": "in which no coordinate changes by R or more (the ℓ∞ norm), inputs being scaled to [0, 1]",
+    "patch": "that differs inside one square of R × R pixels only, wherever it is and whatever it shows: a sticker",
 }
-COUNTED = "whose changes, added up over all coordinates (the ℓ₁ norm), come to R or less, inputs being scaled to [0, 1]"
+COUNTED = {
+    "l1": "whose changes, added up over all coordinates (the ℓ₁ norm), come to R or less, inputs being scaled to [0, 1]"
+}
+SQUARE = "square of R × R pixels"
 UNIT = "inputs being scaled to [0, 1]"
 ONLY = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "log's own, unstated"}
+ONE_PATCH = (
+    "One patch of this size is covered, upright and in one piece: not two of them, not a larger one, not faint changes "
+    "all over the image, and not rotations, blur or new conditions."
+)
 
 
 def says(runs: Sequence[Run]) -> list[Statement]:
@@ -49,6 +59,27 @@ def does_not_say(runs: Sequence[Run]) -> list[Statement]:
 def in_units(run: Run) -> str:
     """In what a radius is told, after a comma."""
     return UNIT if run.spec is None or run.spec.data.scale is None else run.spec.data.units
+
+
+def far(run: Run, row: Row) -> str:
+    """How far the label of an input holds: within a radius, or against stickers."""
+    if run.claim.norm != "patch":
+        return f"within {NORMS[run.claim.norm]} radius {radius_words(run, row)}, {in_units(run)}"
+    found = sticker(run.asked, row.radius)
+    if found is None:
+        return "as it is, against no patch at all"
+    rows, columns = (side.stop - side.start for side in found)
+    return f"against every patch of {rows} × {columns} pixels, wherever it is and whatever it shows"
+
+
+def sticker(spec: Spec, radius: float) -> tuple[slice, slice] | None:
+    """Rows and columns of a patch of this radius in the middle of an image; None where there is none."""
+    if spec.noise.patch is None or radius < 1:
+        return None
+    both = zip(spec.shape[-2:], spec.noise.patch, strict=True)
+    sides = [(pixels, min(pixels, int(radius) * size)) for pixels, size in both]
+    rows, columns = (slice((pixels - side) // 2, (pixels + side) // 2) for pixels, side in sides)
+    return rows, columns
 
 
 def noise_words(run: Run) -> str:
@@ -86,8 +117,9 @@ def _says(run: Run) -> list[Statement]:
 
 def _promise(run: Run) -> Statement:
     claim, grid = run.claim, _grid(run)
-    near = COUNTED if claim.guarantee == "deterministic" else NEAR[claim.norm]
+    near = NEAR[claim.norm] if claim.guarantee != "deterministic" else COUNTED.get(claim.norm, NEAR[claim.norm])
     near = near.replace(UNIT, in_units(run))
+    near = near.replace(SQUARE, f"patch of R times {claim.measure}") if claim.measure else near
     near += "" if grid is None else f", among inputs that are multiples of 1/{grid}, as 8-bit images are"
     if claim.guarantee == "memory" and claim.frozen:
         text = (
@@ -105,7 +137,8 @@ def _promise(run: Run) -> Statement:
         )
         return Statement("Nothing about neighbours.", text)
     text = f"For an input certified at radius R, the smoothed classifier gives the same label to every input {near}"
-    return Statement("Nothing nearer changes the label.", f"{text}.")
+    nothing = "No sticker of this size" if claim.norm == "patch" else "Nothing nearer"
+    return Statement(f"{nothing} changes the label.", f"{text}.")
 
 
 def _grid(run: Run) -> int | None:
@@ -122,6 +155,9 @@ def _risk(run: Run) -> Statement:
 
 
 def _exact(run: Run) -> list[Statement]:
+    if run.spec is not None and run.claim.norm == "patch":
+        text = "A copy shows pixels as they are, or hides them: nothing is added, so no rounding can betray an input."
+        return [Statement("In exact arithmetic.", text)]
     if run.spec is not None and run.spec.noise.from_table:
         text = "Noisy values come from a fixed table: no rounding can betray an input to the network."
         return [Statement("In exact arithmetic.", text)]
@@ -140,8 +176,9 @@ def _does_not_say(run: Run) -> list[Statement]:
     alone = f"It holds for the smoothed classifier only{where}: asked often, under this noise, at this level."
     found = [] if run.claim.guarantee == "deterministic" else [ALL_AT_ONCE]
     if certify:
-        text = f"Only the {ONLY[run.claim.norm]} norm is covered: not other norms, rotations, blur or new conditions."
-        found.append(Statement("Other kinds of change.", text))
+        norm = run.claim.norm
+        text = f"Only the {ONLY.get(norm)} norm is covered: not other norms, rotations, blur or new conditions."
+        found.append(Statement("Other kinds of change.", ONE_PATCH if norm == "patch" else text))
     if certify and grid is not None:
         found.append(Statement("Inputs off the grid.", f"Only multiples of 1/{grid} are covered."))
     if certify and run.claim.guarantee == "memory":

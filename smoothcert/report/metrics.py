@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smoothcert.contracts import ABSTAIN
+from smoothcert.contracts import ABSTAIN, WHOLE
 from smoothcert.errors import RunError
 from smoothcert.runs.run import Claim, Row, Run
 
@@ -189,7 +189,7 @@ def default_radii(runs: Iterable[Run]) -> list[float]:
         return sorted(wanted)
     largest = max((float(columns(run).radius.max()) for run in runs if run.rows), default=0.0)
     level = max((getattr(run.spec.noise, "sigma", 0.0) for run in runs if run.spec is not None), default=0.0)
-    return sorted(wanted.union(usual_radii(largest, level, whole=any(run.claim.norm == "l0" for run in runs))))
+    return sorted(wanted.union(usual_radii(largest, level, whole=any(run.claim.norm in WHOLE for run in runs))))
 
 
 def usual_radii(largest: float, level: float = 0.0, whole: bool = False) -> list[float]:

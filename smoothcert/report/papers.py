@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from smoothcert.contracts import WHOLE
 from smoothcert.errors import RunError
 from smoothcert.procedures.aces import AcesProcedure
 from smoothcert.report import metrics, tables
@@ -95,7 +96,7 @@ def table(paper: str, runs: Sequence[Run], comparisons: Sequence[Comparison], ra
 
 def default_radii(paper: str, runs: Sequence[Run]) -> list[float]:
     """The radii of the paper's tables on CIFAR-10; where they mean nothing, those of any report."""
-    if any(run.claim.norm == "l0" for run in runs):
+    if any(run.claim.norm in WHOLE for run in runs):
         return metrics.default_radii(runs)
     last = SHAPES[paper].last if paper in SHAPES else 2.0
     return [metrics.STEP * i for i in range(math.floor(last / metrics.STEP) + 1)]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from smoothcert.contracts import ABSTAIN
+from smoothcert.contracts import ABSTAIN, WHOLE
 from smoothcert.foreign import one_line
 from smoothcert.report.metrics import Figures, Interval, Share, radius_name, same_inputs
 from smoothcert.report.section import Column, Table
@@ -21,7 +21,7 @@ from smoothcert.runs.run import Claim, Row, Run
 
 UNKNOWN = "–"
 NAME = 24  # characters of a class's name in a table
-NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "unstated": "an unstated norm"}
+NORMS = {"l0": "ℓ₀", "l1": "ℓ₁", "l2": "ℓ₂", "linf": "ℓ∞", "patch": "patch", "unstated": "an unstated norm"}
 OTHER_QUESTIONS = (
     "These runs answer different questions (radii asked for, or the class that was tested): their ACR do not compare."
 )
@@ -121,9 +121,15 @@ def warning(claims: Sequence[Claim]) -> str | None:
 
 
 def units(runs: Sequence[Run], spaced: bool = False) -> str:
-    """In what the radii of these runs are told: inputs in [0,1], or units of a scale."""
-    found = " or ".join(dict.fromkeys("inputs in [0,1]" if run.spec is None else run.spec.data.units for run in runs))
+    """In what the radii of these runs are told: inputs in [0,1], units of a scale, or pixels."""
+    found = " or ".join(dict.fromkeys(_unit(run) for run in runs))
     return found.replace("[0,1]", "[0, 1]") if spaced else found
+
+
+def _unit(run: Run) -> str:
+    if run.claim.norm == "patch":
+        return f"times {run.claim.measure}" if run.claim.measure else "side in pixels"
+    return "inputs in [0,1]" if run.spec is None else run.spec.data.units
 
 
 def class_names(run: Run) -> tuple[str, ...]:
@@ -151,7 +157,7 @@ def radius_words(run: Run, row: Row) -> str:
     """Rounded down; a number of coordinates is whole. An abstention and a prediction have none."""
     if row.predicted == ABSTAIN or run.kind == "predict":
         return UNKNOWN
-    return radius_name(row.radius) if run.claim.norm == "l0" else decimal(row.radius)
+    return radius_name(row.radius) if run.claim.norm in WHOLE else decimal(row.radius)
 
 
 def percent(share: Share | None) -> str:
@@ -216,8 +222,8 @@ def _column(
     merits = [merit(run) if merit else None for run in runs]
     values = [value.value if isinstance(value, Share) else value for value in merits]
     known = [value for value in values if value is not None]
-    norms = {run.norm for run, value in zip(runs, values, strict=True) if value is not None}
-    best = tuple(len(norms) == 1 < len(known) and value == max(known) > 0.0 for value in values)
+    rulers = {run.claim.ruler for run, value in zip(runs, values, strict=True) if value is not None}
+    best = tuple(len(rulers) == 1 < len(known) and value == max(known) > 0.0 for value in values)
     return Column(head, tuple(cell(run) for run in runs), best, radius, over)
 
 

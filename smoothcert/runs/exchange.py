@@ -6,8 +6,9 @@
 `predict` is −1 for an abstention; `time` is seconds or `H:MM:SS.ffffff`. Columns are found by their names, so logs of
 the family with more columns are read too; `draws`, `clean` and `low` are understood, others are passed over.
 What the radii claim stands in columns of its own, the same in all lines, which theirs do not have: `norm`, `guarantee`,
-`tested` (the class that was tested), `alpha`, and `asked` (radii asked for in advance). What a log does not say is
-*unstated*; nothing is guessed. An unfinished run has one more, `inputs`: how many it was asked for.
+`tested` (the class that was tested), `alpha`, `asked` (radii asked for in advance), `measure` (what a radius of 1 is,
+where the norm does not say it). What a log does not say is *unstated*; nothing is guessed. An unfinished run has one
+more, `inputs`: how many it was asked for.
 Their logs round radii to nearest (erratum E7); what is written here is rounded down.
 
 CSV, Parquet and frames are one flat table, a row an input, in full precision, with the names of the database's columns
@@ -41,6 +42,7 @@ NEEDED = ("idx", "label", "predict", "correct")
 CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]\d):([0-5]\d(?:\.\d{1,9})?)", re.ASCII)
 WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 NUMBER = re.compile(r"[+-]?(?:\d{1,400}\.?\d{0,400}|\.\d{1,400})(?:[eE][+-]?\d{1,4})?", re.ASCII)
+MEASURE = re.compile(r"[1-9]\d{0,6} × [1-9]\d{0,6} pixels", re.ASCII)
 LARGEST = 1e12  # of radii and seconds: sums of their squares stay finite
 FORMULA = re.compile("[=+\\-@＝＋－＠]")  # spreadsheets in Asia take the wide signs, too
 LONGEST_HEADER = 4096  # bytes
@@ -110,6 +112,7 @@ def claim_columns(claim: Claim) -> dict[str, str]:
         "norm": claim.norm, "guarantee": claim.guarantee, "tested": claim.test_class,
         "alpha": "unstated" if claim.alpha is None else repr(claim.alpha),
         "asked": "unstated" if claim.radii is None else ",".join(map(repr, claim.radii)),
+        "measure": claim.measure or "unstated",
     }  # fmt: skip
     return {column: value for column, value in said.items() if value != "unstated"}
 
@@ -241,12 +244,16 @@ def _claim(path: Path, header: list[str], lines: list[str], norm: Norm | None) -
     radii = None if asked is None else [_size(text) for text in asked.split(",")]
     if (alpha is not None and level is None) or (radii is not None and None in radii):
         raise RunError(f"alpha and asked of log {path} must be numbers; got {alpha}, {asked}")
+    measure = _constant(path, header, lines, "measure") or ""
+    if measure and not MEASURE.fullmatch(measure):
+        raise RunError(f"measure of log {path} must be as in '3 × 7 pixels'; got {measure[:40]}")
     return Claim(
         norm=cast(Norm, stated) if stated else norm or "unstated",
         guarantee=cast(Guarantee, _constant(path, header, lines, "guarantee", get_args(Guarantee)) or "unstated"),
         test_class=cast(TestClass, _constant(path, header, lines, "tested", get_args(TestClass)) or "unstated"),
         alpha=level,
         radii=None if radii is None else tuple(radius for radius in radii if radius is not None),
+        measure=measure,
     )
 
 

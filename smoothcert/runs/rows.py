@@ -22,6 +22,7 @@ TYPES = (WHOLE, WHOLE, WHOLE, REAL, WHOLE, (float, NONE), (int, NONE), (float, N
 SETTLED = (WHOLE, REAL, (str, NONE), (int, NONE), WHOLE, WHOLE)
 MANY = 12  # outcomes with votes from which on a column without wide gaps is stored as a histogram: half as long
 MOST_DRAWS, MOST_OUTCOMES = 10**15, 10**6  # of one answer: bounds of what a reader takes seriously
+MOST_COUNTS = 8 * MOST_OUTCOMES  # of all columns of an answer
 LARGEST = 1e12  # radius, and seconds: sums of their squares stay finite
 
 
@@ -125,8 +126,8 @@ def _refuse_numbers(index: int, predicted: int, radius: float, draws: int, secon
 def _answer(purpose: Any, draws: Any, outcomes: Any, columns: Any) -> Answer:
     if type(purpose) is not str or type(draws) is not int or type(outcomes) is not int:
         raise TypeError("purpose, draws and outcomes must be text and whole numbers")
-    if not (0 < draws <= MOST_DRAWS and 0 < outcomes <= MOST_OUTCOMES and 0 < len(columns) <= 8):
-        raise ValueError(f"{draws} draws with {outcomes} outcomes")
+    if not (0 < draws <= MOST_DRAWS and 0 < outcomes <= MOST_OUTCOMES and 0 < outcomes * len(columns) <= MOST_COUNTS):
+        raise ValueError(f"{draws} draws with {outcomes} outcomes in {len(columns)} columns")
     return Answer(purpose, draws, tuple(_dense(column, outcomes) for column in columns))
 
 

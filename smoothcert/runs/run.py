@@ -57,16 +57,24 @@ class Claim:
     alpha: float | None = None  # None: a log does not say
     radii: tuple[float, ...] | None = None  # asked for in advance, rising; None: the largest one was looked for
     frozen: bool = False  # a memory answered that no longer changes
+    measure: str = ""  # what a radius of 1 is, where the norm alone does not say it
+
+    @property
+    def ruler(self) -> str:
+        """The norm, and what a radius of 1 is in it: only radii of one ruler compare."""
+        return f"{self.norm} of {self.measure}" if self.measure else self.norm
 
     @property
     def comparable(self) -> tuple[object, ...]:
         """Equal for runs whose radii answer one question. Following the leader is another way, not another question."""
-        return self.norm, self.radii, self.test_class == "labels", self.guarantee == "none"
+        return self.ruler, self.radii, self.test_class == "labels", self.guarantee == "none"
 
     @property
     def words(self) -> tuple[str, ...]:
         """What a reader has to know before the figures; nothing for the usual question."""
         said = [*self._radii_words(), *self._guarantee_words()]
+        if self.measure:
+            said.append(f"a radius of 1 is a patch of {self.measure} (rows × columns)")
         if self.guarantee == "deterministic":
             said.append("every case of the noise was counted: certificates are exact, without alpha")
         if self.test_class == "labels":
@@ -124,7 +132,9 @@ def claim_of(spec: Spec, memory: MemoryRef | None, answered: bool) -> Claim:
     elif spec.alpha == 0.0:
         guarantee = "deterministic"
     frozen = memory is not None and memory.frozen
-    return Claim(spec.norm, guarantee, spec.procedure.test_class, spec.alpha, spec.radii, frozen)
+    patch, tested = spec.noise.patch, spec.procedure.test_class
+    measure = "" if patch in (None, (1, 1)) else f"{patch[0]} × {patch[1]} pixels"
+    return Claim(spec.norm, guarantee, tested, spec.alpha, spec.radii, frozen, measure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class Resources:
 
 
 def settled(ask: RunRequest, inputs: Inputs, out: Path, how: str | None = None) -> tuple[RunRequest, str]:
-    """The same with all Gaussian noises in one arithmetic, and why that is not the exact one.
+    """The same with noises fitted to the inputs, Gaussian ones in one arithmetic, and why that is not the exact one.
 
     A run that was begun in floats goes on in floats.
     """
@@ -118,9 +118,10 @@ def settled(ask: RunRequest, inputs: Inputs, out: Path, how: str | None = None) 
     numbered = ((int(index), inputs.tensor(place)) for place, index in enumerate(inputs.indices))
     found = arithmetic.choose(ask.noise, how, numbered, [network.noise for network in networks], "--arithmetic")
     if isinstance(ask.model, Networks):
-        members = tuple(part._replace(noise=noise) for part, noise in zip(networks, found.others, strict=True))
+        fitted = [noise and noise.fitted(inputs.shape) for noise in found.others]
+        members = tuple(part._replace(noise=noise) for part, noise in zip(networks, fitted, strict=True))
         ask = replace(ask, model=replace(ask.model, members=members))
-    return replace(ask, noise=found.noise, note=found.reason), found.reason
+    return replace(ask, noise=found.noise.fitted(inputs.shape), note=found.reason), found.reason
 
 
 def start(

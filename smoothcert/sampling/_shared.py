@@ -89,14 +89,9 @@ class KnownRadii(Named):
     beta: float = 0.001
 
     def __post_init__(self) -> None:
-        radii = tuple(self.radii)
-        if not radii:
+        if not self.radii:
             raise OptionError(f"{self.name} certifies a radius known in advance; give --radius or --radii")
-        if not all(isinstance(r, int | float) and math.isfinite(r) and r >= 0 for r in radii):
-            raise OptionError(f"radii of {self.name} must be finite numbers of at least 0; got {list(radii)}")
-        if list(radii) != sorted(set(radii)):
-            raise OptionError(f"radii of {self.name} must be rising; got {list(radii)}")
-        object.__setattr__(self, "radii", tuple(float(r) for r in radii))
+        object.__setattr__(self, "radii", rising(self.radii, self.name))
         check_alpha(self.alpha, self.name)
         check_alpha(self.beta, self.name, "beta")
 
@@ -143,6 +138,15 @@ class KnownRadii(Named):
         alphas = [leader_alpha(self, wanted, p0) if label is None else self.alpha for p0 in wanted]
         tables = [(p0, self.boundaries(p0, alpha)) for p0, alpha in zip(wanted, alphas, strict=True)]
         return (yield from follow(source, label, tables, self.alpha, self.radii))
+
+
+def rising(radii: Sequence[float], whose: str) -> tuple[float, ...]:
+    """Radii known in advance."""
+    if not all(isinstance(r, int | float) and math.isfinite(r) and r >= 0 for r in radii):
+        raise OptionError(f"radii of {whose} must be finite numbers of at least 0; got {list(radii)}")
+    if list(radii) != sorted(set(radii)):
+        raise OptionError(f"radii of {whose} must be rising; got {list(radii)}")
+    return tuple(float(r) for r in radii)
 
 
 @dataclass(frozen=True)

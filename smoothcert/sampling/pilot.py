@@ -79,6 +79,6 @@ class Pilot(Named):
         return self.cap
 
     def _expected(self, noise: Noise, p: float, n: int, dim: int) -> float:
-        """The radius when the proof's draws fall as the pilot's did; in l0 plus one, since there 0 is proven too."""
+        """The radius when the proof's draws fall as the pilot's did; plus one where whole, since 0 is proven too."""
         hits = np.array(math.floor(n * p))
-        return max(0.0, float(proven_radii(hits, n, self.alpha, noise, dim)) + (noise.norm == "l0"))
+        return max(0.0, float(proven_radii(hits, n, self.alpha, noise, dim)) + noise.whole)

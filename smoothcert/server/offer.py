@@ -157,6 +157,7 @@ def make_offer(
     elif noise is None:
         raise OptionError("--sigma must be given: the level of the noise; got none")
     shape = shape or _shape(model, loaded)
+    noise = noise.fitted(shape)
     hashed, name = digest(model), name or path.stem or "model"
     # What clients are told of the model is its name and its digest, not where it lies.
     place = name if "/" in model or foreign.is_there(Path(model)) else model

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from smoothcert.contracts import Certificate, Counts, Draw, Noise, Procedure, Sampling, Source, Stream, StreamRows
+from smoothcert.contracts import (
+    Certificate,
+    Counts,
+    Draw,
+    Noise,
+    Norm,
+    Procedure,
+    Sampling,
+    Source,
+    Stream,
+    StreamRows,
+)
+from smoothcert.noise import HIDDEN
 from smoothcert.procedures.certify import Certify
 from smoothcert.smoothed import Smoothed
 from smoothcert.testing.fakes import answer
@@ -28,21 +41,23 @@ def check_part(part: type) -> None:
     _hold(bool(said) and not said.startswith(f"{part.__name__}("), f"{part.__name__} must have a docstring")
 
 
-def check_noise(noise: Noise, step: float = 1e-9) -> None:
+def check_noise(noise: Noise, step: float = 1e-9, shape: Sequence[int] = SHAPE) -> None:
     """Draws depend on nothing but their stream and number, and `radius` and `p_needed` are inverse.
 
-    `step`: where radii are multiples of something, of what. Whether the theorem is right no such check can know: hold
-    it against a classifier whose radius you know.
+    `step`: where radii are multiples of something, of what. `shape`: of inputs, for which it must have a thousand cases
+    or more. Whether the theorem is right no such check can know: hold it against a classifier whose radius you know.
     """
     check_part(type(noise))
     _check_options(noise)
     _check_words(noise)
-    _check_moments(noise)
-    _check_batching(noise)
-    _check_streams(noise)
-    _check_rows(noise)
-    _check_inverse(noise, step)
-    _check_use(noise)
+    noise, x = noise.fitted(shape), torch.full(tuple(shape), 0.5)
+    _hold(noise.complete and noise.fitted(shape) == noise, f"{noise.kind} must stay as it was fitted to its inputs")
+    _check_moments(noise, x)
+    _check_batching(noise, x)
+    _check_streams(noise, x)
+    _check_rows(noise, x)
+    _check_inverse(noise, step, x.numel())
+    _check_use(noise, x)
 
 
 def check_sampling(sampling: Sampling, noise: Noise, dim: int = DIM) -> None:
@@ -119,7 +134,7 @@ def _check_options(noise: Noise) -> None:
     name = type(noise).__name__
     options = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise)}  # type: ignore[arg-type]
     _hold(type(noise)(**options) == noise, f"{name} must be made again by its options: {options}")
-    norms = ("l0", "l1", "l2", "linf")
+    norms = get_args(Norm)
     _hold(noise.norm in norms, f"norm of {name} must be one of {', '.join(norms)}; got {noise.norm!r}")
 
 
@@ -131,12 +146,14 @@ def _check_words(noise: Noise) -> None:
     _hold(noise.exact == exact, f"{noise.kind} is exact if and only if it has a table or a grid; got {noise.exact}")
 
 
-def _check_moments(noise: Noise) -> None:
+def _check_moments(noise: Noise, x: Tensor) -> None:
     """Means over all coordinates: six standard deviations of each, the fourth moment's own taken for at most 100."""
-    known = noise.moments(torch.full(SHAPE, 0.5))
+    steps = noise.grid or 255
+    x = (torch.linspace(0, 1, x.numel()) * steps).round().view(x.shape) / steps  # where pixels are hidden, they differ
+    known = noise.moments(x)
     if known is None:
         return
-    drawn = _filled(noise, 4000).flatten(1).double().numpy()
+    drawn = _filled(noise, x, 4000).flatten(1).double().numpy()
     off = ((drawn.mean(axis=1, keepdims=True) if known.single else drawn) - known.centre) / known.spread
     wide = 6 / off.size**0.5
     _hold(abs(off.mean()) < wide, f"draws of {noise.kind} must have the mean that its moments tell")
@@ -146,30 +163,30 @@ def _check_moments(noise: Noise) -> None:
     _hold(fourth, f"draws of {noise.kind} must have the fourth moment that its moments tell")
 
 
-def _check_batching(noise: Noise) -> None:
-    whole = _filled(noise, 100)
+def _check_batching(noise: Noise, x: Tensor) -> None:
+    whole = _filled(noise, x, 100)
     _hold(bool(torch.isfinite(whole).all()), f"fill of {noise.kind} must write every number; some are not finite")
     for size in (1, 7, 64):
-        pieces = torch.cat([_filled(noise, min(size, 100 - at), at) for at in range(0, 100, size)])
+        pieces = torch.cat([_filled(noise, x, min(size, 100 - at), at) for at in range(0, 100, size)])
         _hold(torch.equal(pieces, whole), f"draws of {noise.kind} must not depend on batching; batches of {size} do")
 
 
-def _check_streams(noise: Noise) -> None:
-    base = _filled(noise, 8)
+def _check_streams(noise: Noise, x: Tensor) -> None:
+    base = _filled(noise, x, 8)
     different = {tuple(row.ravel().tolist()) for row in base}
     _hold(len(different) == 8, f"draws of {noise.kind} must differ from one another; of 8 only {len(different)} do")
     others = {"seed": Stream(2, 2, "test"), "input": Stream(1, 3, "test"), "purpose": Stream(1, 2, "guess")}
     for what, stream in others.items():
-        same = (_filled(noise, 8, stream=stream) == base).flatten(1).all(1).any()
+        same = (_filled(noise, x, 8, stream=stream) == base).flatten(1).all(1).any()
         _hold(not bool(same), f"draws of {noise.kind} must differ where the {what} of the stream does")
 
 
-def _check_rows(noise: Noise) -> None:
+def _check_rows(noise: Noise, x: Tensor) -> None:
     """Rows of two inputs in turns, with keys that fill 64 bits: equal where nothing is rounded, close elsewhere."""
-    inputs = torch.stack([torch.zeros(SHAPE), torch.full(SHAPE, 0.5)])
+    inputs = torch.stack([torch.zeros(x.shape), x])
     keys, numbers, which = (5, 2**64 - 7), torch.tensor([9, 9, 2**32, 0, 1, 2]), torch.tensor([0, 1, 0, 1, 1, 1])
     names = torch.tensor([key - 2**64 * (key >= 2**63) for key in keys])[which]
-    made, wanted = torch.full((2, 6, *SHAPE), float("nan"))
+    made, wanted = torch.full((2, 6, *x.shape), float("nan"))
     noise.fill_rows(made, inputs[which], StreamRows(2**64 - 1, "test", names, numbers))
     for row, (number, one) in enumerate(zip(numbers.tolist(), which.tolist(), strict=True)):
         noise.fill(wanted[row : row + 1], inputs[one], Stream(2**64 - 1, keys[one], "test"), number)
@@ -178,24 +195,24 @@ def _check_rows(noise: Noise) -> None:
     _hold(torch.allclose(made, wanted, rtol=0.0, atol=near), said)
 
 
-def _check_inverse(noise: Noise, step: float) -> None:
+def _check_inverse(noise: Noise, step: float, dim: int) -> None:
     half = torch.tensor(0.5, dtype=torch.float64)
-    nothing, least = float(noise.radius(half, half, DIM)), noise.p_needed(0.0, DIM)
+    nothing, least = float(noise.radius(half, half, dim)), noise.p_needed(0.0, dim)
     _hold(abs(nothing) <= 1e-12, f"radius of {noise.kind} must be 0 at one half; got {nothing:g}")
     _hold(abs(least - 0.5) <= 5e-7, f"p_needed of {noise.kind} must be one half at radius 0; got {least:g}")
     last = 0.0
     for p in (0.55, 0.7, 0.9, 0.99):
         top = torch.tensor(p, dtype=torch.float64)
-        radius = float(noise.radius(top, 1 - top, DIM))
+        radius = float(noise.radius(top, 1 - top, dim))
         _hold(radius > last, f"radius of {noise.kind} must rise with p; {radius:g} at {p:g} after {last:g}")
-        below, above = noise.p_needed(radius - step / 2, DIM), noise.p_needed(radius + step, DIM)
+        below, above = noise.p_needed(radius - step / 2, dim), noise.p_needed(radius + step, dim)
         said = f"p_needed of {noise.kind} must undo radius; {radius:g}, of {p:g}, needs {below:g} to {above:g}"
         _hold(below <= p <= above, said)
         last = radius
 
 
-def _check_use(noise: Noise) -> None:
-    smoothed, x = Smoothed(_brightness, noise), torch.full(SHAPE, 0.5)
+def _check_use(noise: Noise, x: Tensor) -> None:
+    smoothed = Smoothed(_brightness, noise)
     certificate = smoothed.certify(x, n=2000)
     right = certificate.label == smoothed.predict(x) == 1 and certificate.radius > 0
     _hold(right, f"{noise.kind} must certify that an input of 0.5 is brighter than 0.4")
@@ -204,14 +221,15 @@ def _check_use(noise: Noise) -> None:
 
 
 def _brightness(x: Tensor) -> Tensor:
-    """Class 1 where the mean is above 0.4."""
-    mean = x.flatten(1).mean(1)
+    """Class 1 where the mean of all that is not hidden is above 0.4."""
+    shown = x.flatten(1) != HIDDEN
+    mean = (x.flatten(1) * shown).sum(1) / shown.sum(1)
     return torch.stack([0.4 - mean, mean - 0.4], dim=1)
 
 
-def _filled(noise: Noise, rows: int, first: int = 0, stream: Stream = STREAM) -> Tensor:
-    out = torch.full((rows, *SHAPE), float("nan"))
-    noise.fill(out, torch.full(SHAPE, 0.5), stream, first)
+def _filled(noise: Noise, x: Tensor, rows: int, first: int = 0, stream: Stream = STREAM) -> Tensor:
+    out = torch.full((rows, *x.shape), float("nan"))
+    noise.fill(out, x, stream, first)
     return out
 
 

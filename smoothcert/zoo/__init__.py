@@ -34,6 +34,7 @@ class CertifiedFigures:
     acr: float
     acr_interval: tuple[float, float]  # at 95 %, for inputs drawn like these
     certified_accuracy: Mapping[str, float]  # by radius
+    norm: str = "l2"  # of these radii
 
 
 @dataclass(frozen=True)

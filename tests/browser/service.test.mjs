@@ -323,7 +323,7 @@ describe("a service that refuses", () => {
 
 describe("the pictures of a change", () => {
   const shapes = [[1, 8, 8], [3, 16, 12]];
-  const radii = { l2: [0.001, 0.05, 0.6, 3, 100], l1: [0.01, 1.5, 40], l0: [1, 5, 60], linf: [0.003, 0.031, 0.5] };
+  const radii = { l2: [0.001, 0.05, 0.6, 3, 100], l1: [0.01, 1.5, 40], l0: [1, 5, 60], linf: [0.003, 0.031, 0.5], patch: [1, 3, 8] };
   const input = ([c, h, w]) => Uint8Array.from({ length: c * h * w }, (_, i) => (i * 97) % 256);
 
   for (const [norm, all] of Object.entries(radii)) {
@@ -332,10 +332,10 @@ describe("the pictures of a change", () => {
         for (const radius of all) {
           const picture = input(shape);
           for (const { pixels, length: told } of changes(picture, shape, norm, radius)) {
-            const found = length(norm, picture, pixels);
+            const found = length(norm, picture, pixels, shape), counted = ["l0", "patch"].includes(norm);
             assert.equal(told, found);
-            assert.ok(norm === "l0" ? found <= radius : found < radius);
-            const step = norm === "l0" ? 0 : norm === "linf" ? 1.001 / 255 : (0.1 * radius) + 2 / 255;
+            assert.ok(counted ? found <= radius : found < radius);
+            const step = counted ? 0 : norm === "linf" ? 1.001 / 255 : (0.1 * radius) + 2 / 255;
             const whole = pixels.every((value, i) => value !== picture[i] && (value === 0 || value === 255));
             assert.ok(found >= Math.min(radius - step, radius) || whole || radius === 100, `${norm} ${radius}: ${found}`);
           }
@@ -347,5 +347,8 @@ describe("the pictures of a change", () => {
   it("are measured as the norms are defined", () => {
     const [from, to] = [Uint8Array.from([0, 0, 10]), Uint8Array.from([3, 0, 6])];
     assert.deepEqual(["l0", "l1", "l2", "linf"].map((norm) => length(norm, from, to)), [2, 7 / 255, 5 / 255, 4 / 255]);
+    const [blank, stuck] = [new Uint8Array(12), Uint8Array.from([0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1])];
+    assert.deepEqual([length("patch", blank, stuck, [1, 3, 4]), length("patch", blank, stuck, [1, 3, 4], [2, 1])], [3, 3]);
+    assert.deepEqual([length("patch", blank, stuck, [1, 3, 4], [1, 3]), length("patch", blank, blank, [1, 3, 4])], [2, 0]);
   });
 });

@@ -74,7 +74,7 @@ def test_predict_takes_the_same_noises(data, tmp_path, capsys):
             "--sigma is no option of discrete noise, which takes --set keep=… and --set values=…",
         ),
         ("gausian", ["--sigma", 1], "did you mean 'gaussian'?"),
-        ("gaussian", ["--sigma", 1, "--sampling", "exhaustive"], "must be splitting; got gaussian"),
+        ("gaussian", ["--sigma", 1, "--sampling", "exhaustive"], "must be splitting, band or block; got gaussian"),
         ("splitting", ["--sigma", 0.5, "--set", "grid=16"], "inputs of splitting must be multiples of 1/16"),
         ("discrete", ["--set", "keep=0.6", "--radius", 300], "must be within reach of the noise; got 300"),
     ],

@@ -7,11 +7,13 @@ import json
 import linear
 import numpy as np
 import pytest
+import stripes
 import torch
 
 from smoothcert import catalog
 from smoothcert.classifiers import composite
 from smoothcert.cli.main import run
+from smoothcert.contracts import WHOLE
 from smoothcert.runs.components import components
 from smoothcert.runs.store import read
 
@@ -21,8 +23,12 @@ NOISES = {
     "uniform": ["--set", "lam=0.25"],
     "splitting": ["--set", "lam=0.3", "--set", "pattern=3"],
     "discrete": ["--set", "keep=0.8", "--set", "values=9"],
+    "band": ["--set", "width=2", "--set", "image=6x12"],
+    "block": ["--set", "side=2", "--set", "image=6x12"],
 }
-RADII = {"discrete": "0,1"}
+RADII = {"discrete": "0,1", "band": "0,1", "block": "0,1"}
+IMAGES = ("band", "block")  # that these noises hide parts of
+COUNTED = ("splitting", *IMAGES)
 SCHEMES = {
     "fixed": ["--n", "500"],
     "runner_up": ["--n", "500"],
@@ -33,8 +39,16 @@ SCHEMES = {
     "exhaustive": [],
 }
 KNOWN = ("spending", "staged", "anytime")
-PAIRS = [(n, s) for n in sorted(NOISES) for s in sorted(SCHEMES) if s != "exhaustive" or n == "splitting"]
+PAIRS = [(n, s) for n in sorted(NOISES) for s in sorted(SCHEMES) if s != "exhaustive" or n in COUNTED]
 LINES = ["lines:a", "lines:b", "lines:c"]
+
+
+def data_of(noise, place):
+    return str(place / ("images.npz" if noise in IMAGES else "data.npz"))
+
+
+def members_of(noise):
+    return [f"stripes:{name}" for name in "abc"] if noise in IMAGES else LINES
 
 
 def test_every_noise_and_every_scheme_is_here():
@@ -48,6 +62,7 @@ def place(tmp_path_factory):
     x = np.random.default_rng(0).integers(0, 256, (60, 4)).astype(np.float32) / np.float32(255)
     y = (linear.margin(torch.from_numpy(x)).numpy() > 0).astype(np.int64)
     np.savez(folder / "data.npz", x=x, y=y)
+    np.savez(folder / "images.npz", **dict(zip("xy", stripes.images(60), strict=True)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SMOOTHCERT_CACHE", str(folder / "cache"))
         yield folder
@@ -57,8 +72,8 @@ def fitted(place, noise):
     """The ensemble of this noise, made once."""
     folder = place / f"ensemble-{noise}"
     if not folder.exists():
-        held_out = ["--data", str(place / "data.npz"), "--start", "1", "--skip", "6", "--noise", noise, *NOISES[noise]]
-        assert run(["ensemble", *LINES, "--weights", "learned", *held_out, "--out", str(folder)]) == 0
+        held_out = ["--data", data_of(noise, place), "--start", "1", "--skip", "6", "--noise", noise, *NOISES[noise]]
+        assert run(["ensemble", *members_of(noise), "--weights", "learned", *held_out, "--out", str(folder)]) == 0
     return folder
 
 
@@ -67,7 +82,7 @@ def test_an_ensemble_is_certified_and_verified(noise, scheme, place, tmp_path, m
     monkeypatch.setenv("SMOOTHCERT_CACHE", str(place / "cache"))
     model, out = fitted(place, noise), tmp_path / "run"
     known = ["--radii", RADII.get(noise, "0.02,0.1")] if scheme in KNOWN else []
-    data = ["--data", str(place / "data.npz"), "--skip", "6", "--noise", noise, *NOISES[noise]]
+    data = ["--data", data_of(noise, place), "--skip", "6", "--noise", noise, *NOISES[noise]]
     assert run(["certify", str(model), *data, "--sampling", scheme, *SCHEMES[scheme], *known, "--out", str(out)]) == 0
     record = read(out)
     assert record.claim.norm == catalog.find("noise", noise)[0].norm and len(record.rows) == 10
@@ -83,27 +98,31 @@ def test_an_ensemble_remembers_the_noise_it_was_fitted_under(noise, place, capsy
     kept = composite.read(fitted(place, noise)).holdout["noise"]
     assert kept["name"] == noise
     given = dict(setting.split("=") for setting in NOISES[noise][1::2] if "=" in setting)
-    assert all(str(kept[name]) == value for name, value in given.items())
+    told = {name: "x".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in kept.items()}
+    assert all(told[name] == value for name, value in given.items())
     capsys.readouterr()
 
 
 @pytest.mark.parametrize("noise", sorted(NOISES))
 def test_forecast_and_plan_speak_of_the_noise(noise, place, capsys, tmp_path):
-    data = ["--data", str(place / "data.npz"), "--skip", "6"]
+    data = ["--data", data_of(noise, place), "--skip", "6"]
     under = ["--noise", noise, *NOISES[noise]]
-    assert run(["ensemble", "forecast", *LINES, *data, *under, "--draws", "40", "--n", "1000", "--json"]) == 0
+    assert (
+        run(["ensemble", "forecast", *members_of(noise), *data, *under, "--draws", "40", "--n", "1000", "--json"]) == 0
+    )
     sizes = json.loads(capsys.readouterr().out)["sizes"]
     norm = catalog.find("noise", noise)[0].norm
     radii = [float(radius) for radius in sizes[0]["forecast"]["certified_accuracy"]]
     assert radii[0] == 0.0 and sizes[0]["forecast"]["certified_accuracy"]["0"] > 0.3
-    assert radii == [0, 1, 2, 3] if norm == "l0" else 0 < radii[1] < 0.2
-    radius = "1" if norm == "l0" else "0.05"
+    assert radii == [0, 1, 2, 3] if norm in WHOLE else 0 < radii[1] < 0.2
+    radius = "1" if norm in WHOLE else "0.05"
     assert run(["plan", *under, "--radius", radius, "--cap", "3000", "--n", "2000", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["norm"] == norm and 0.5 < said["needs"][0] < 1 and said["reach"] >= float(radius)
     assert all(entry["error"] <= 0.001 * 1.001 for entry in said["schemes"])
     out = tmp_path / "run"
-    assert run(["certify", "linear:score", *data, *under, "--n", "500", "--out", str(out)]) == 0
+    alone = "linear:score" if noise not in IMAGES else "stripes:a"
+    assert run(["certify", alone, *data, *under, "--n", "500", "--out", str(out)]) == 0
     capsys.readouterr()
     assert run(["plan", "--like", str(out), "--n", "1000", "--rate", "1000", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["norm"] == norm
@@ -113,8 +132,8 @@ def test_forecast_and_plan_speak_of_the_noise(noise, place, capsys, tmp_path):
 def test_aces_is_certified_verified_combined_and_reported(noise, place, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SMOOTHCERT_CACHE", str(place / "cache"))
     out, whole = tmp_path / "run", ["--n", "400", "--look", "200", "--skip", "6", "--theta", "0.6"]
-    data = ["--data", str(place / "data.npz"), "--noise", noise, *NOISES[noise]]
-    networks = ["--certify", "lines:a", "--core", "lines:b"]
+    data = ["--data", data_of(noise, place), "--noise", noise, *NOISES[noise]]
+    networks = ["--certify", members_of(noise)[0], "--core", members_of(noise)[1]]
     assert run(["aces", "certify", *networks, *data, *whole, "--out", str(out)]) == 0
     assert run(["verify", str(out), "--redraw", "10"]) == 0
     record = read(out)

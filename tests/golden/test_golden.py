@@ -22,6 +22,7 @@ import linear
 import numpy as np
 import pytest
 import small_run
+import stripes
 import torch
 
 from smoothcert.cli.main import run
@@ -63,9 +64,25 @@ MADE = {
     " --out other/grid",
     "certify-labels.txt": "certify linear:score --data few.npz --sigma 0.25 --n 400 --alpha 0.05 --against labels"
     " --out other/labels",
+    "certify-patch.txt": "certify stripes:a --data images.npz --noise block --set side=2 --out other/patch",
+    "certify-patch-asked.txt": "certify stripes:a --data images.npz --noise band --set width=2 --patch 3x2"
+    " --out other/patch-asked",
     "predict.txt": "predict linear:score --data few.npz --sigma 0.25 --n 200 --alpha 0.05 --out other/predict",
 }  # fmt: skip
-OTHERS = ("runner_up", "aces", "route", "memory", "own-sigma", "l1", "l0", "grid", "labels", "predict")
+OTHERS = (
+    "runner_up",
+    "aces",
+    "route",
+    "memory",
+    "own-sigma",
+    "l1",
+    "l0",
+    "grid",
+    "labels",
+    "patch",
+    "patch-asked",
+    "predict",
+)
 PRINTED = {
     "report.txt": "report runs/fixed",
     "report.json": "report runs/fixed --json",
@@ -83,6 +100,7 @@ PRINTED = {
     "report-family.page": f"report {FAMILY} --html family.html",
     "report-aces.page": "report other/aces other/route --html aces.html",
     "report-memory.page": "report other/memory --html memory.html",
+    "report-patch.page": "report other/patch --html patch.html",
     "aces-combine.txt": "aces combine --certify other/aces --theta 0.3,0.5",
     "aces-combine.json": "aces combine --certify other/aces --theta 0.3,0.5 --json",
     "aces-combine.tsv": "aces combine --certify other/aces --theta 0.5 --log aces.tsv",
@@ -122,7 +140,7 @@ VARYING = (
     (r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8}\b|(?<![.\w])\d{8}(?![.\w])", "xxxxxxxx"),
     (r"\d{4}-\d\d-\d\d(.)\d\d:\d\d(:\d\d)?", r"YYYY-MM-DD\1hh:mm"),
     (r"\b\d:\d\d:\d\d(\.\d+)?", "h:mm:ss"),
-    (r"\b\d+\.\d+ m?s\b", r"#.# s"),
+    (r"\b\d+\.\d+ m?s\b|\b\d+(\.\d+)?e-\d+ s\b", r"#.# s"),
     (r"(× \| )\d+\.\d+ ×", r"\1#.## ×"),  # saved time, after saved draws
     (r"(?m)^(python|machine|smoothcert|torch|numpy|scipy|onnxruntime|workers) \|.*$", r"\1 | VARIES"),
 )
@@ -223,6 +241,7 @@ def made(tmp_path_factory: pytest.TempPathFactory):
         islands.write_data(place / "islands.npz", number=16)
         x = np.random.default_rng(0).integers(0, 256, (10, 4)).astype(np.float32) / np.float32(255)
         np.savez("bytes.npz", x=x, y=(linear.margin(torch.from_numpy(x)).numpy() > 0).astype(np.int64))
+        np.savez("images.npz", **dict(zip("xy", stripes.images(10), strict=True)))
         outcomes = {name: outcome(name, line) for name, line in MADE.items()}
         for number, folder in enumerate(sorted(place.glob("runs/*"))):  # history goes by the second
             begun = f"2026-01-01T00:00:0{number}+00:00"

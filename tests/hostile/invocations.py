@@ -81,6 +81,7 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("steps", "draws", "step_size", "sigma_bounds", "evaluations"), SEARCH),
         **dict.fromkeys(("sigma_search", "steps_in"), "--sigma-per-input"),
         "order": "--memory memory", "ray_workers": "--ray local",
+        "patch": "--noise band --set width=2 --data=digits",
     },
     **{
         command: {"ray_workers": "--ray local", "split": "--data=digits", "scale_data": "--scale standard"}
@@ -98,7 +99,8 @@ BESIDE: Mapping[str, Mapping[str, str]] = {
     },
 }  # fmt: skip
 
-APART = {"radius": ("--n",), "radii": ("--n",), "shape": ("--data",)}  # what an option cannot stand beside
+# What an option cannot stand beside.
+APART = {"radius": ("--n",), "radii": ("--n",), "shape": ("--data",), "patch": ("--sigma", "--n")}
 
 # Text by what it stands for; an option of a command, or of any.
 KINDS: Mapping[str, str] = {
@@ -111,6 +113,7 @@ KINDS: Mapping[str, str] = {
     "theta": "numbers", "theta_for": "settings", "fail_below": "settings", "set_": "settings", "weights": "numbers",
     "names": "few", "branch": "branch", "ensemble": "name", "ray": "address", "device": "name",
     "classes": "classes", "scale_data": "training", "training": "training", "hold_out": "hold_out",
+    "patch": "patch",
 }  # fmt: skip
 DRAWING = ("certify", "predict", "aces certify", "aces select", "route certify")
 KINDS_IN: Mapping[tuple[str, str], str] = {
@@ -170,6 +173,7 @@ BAD_TEXT: Mapping[str, Sequence[str]] = {
     "settings": ("", "=", "much", "no_such=1", "=1", LONG, "\x1b[1m=2", "\udcff=1", "a\nb=1", "nul\0=1"),
     "few": ("a,b,c", "", ",", " "),
     "client": tuple(word for word in STRANGE if word != "much"),
+    "patch": ("", " ", "much", "0", "-1", "1.5", "nan", "3x", "x7", "3x0", "3x7x2", "3×7", "٣x٣", "9" * 30, LONG),
     "branch": ("", "@", "lines:a", "lines:a@", "@0.25", "lines:a@much", "lines:a@-1", "lines:a@nan", f"{LONG}@1"),
     "address": ("", "much", "host", "host:", ":1", "host:port", "a/b:1", LONG, "nul\0:1", "\udcff:1"),
     "": ("no/such", "empty", "bytes", "fifo", "/dev/zero"),

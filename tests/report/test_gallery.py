@@ -108,6 +108,22 @@ def test_pictures_are_the_inputs_and_the_first_copy_that_voted(tmp_path: Path) -
     assert np.array_equal(pixels(item.noisy), shown)
 
 
+def test_the_largest_patch_is_drawn_in_the_middle_of_the_input(tmp_path: Path) -> None:
+    noise = {"name": "block", "side": 1, "image": [4, 4], "patch": [1, 2]}
+    leader = {"name": "certify", "n0": 10, "against": "leader"}
+    counted = {"noise": noise, "procedure": leader, "sampling": {"name": "exhaustive"}}
+    record = run(tmp_path, **counted)
+    pictures = album(record)
+    assert not isinstance(pictures, str)
+    row = replace(record.rows[0], radius=1.0)
+    before, after = (pixels(str(address)) for address in (pictures.original(row), pictures.stuck(row)))
+    assert sorted(set(map(tuple, np.argwhere((before != after).any(axis=2)).tolist()))) == [(1, 1), (1, 2)]
+    assert pictures.stuck(replace(row, radius=0.0)) is None and pictures.stuck(replace(row, predicted=-1)) is None
+    beyond = pixels(str(pictures.stuck(replace(row, radius=3.0))))  # 3 × 6 pixels, of which 3 × 4 are in the image
+    assert (beyond != before).any(axis=2).sum() == 12
+    assert run(tmp_path).spec.noise.patch is None and album(run(tmp_path)).stuck(row) is None
+
+
 def test_an_input_with_its_own_level_is_shown_at_that_level(tmp_path: Path) -> None:
     record = run(tmp_path)
     pictures = album(record)

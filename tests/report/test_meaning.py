@@ -38,6 +38,19 @@ def test_each_norm_in_its_own_words(norm: str, noise: dict[str, Any], phrase: st
     assert f"Only the {sign} norm" in text(does_not_say([run]))["Other kinds of change."]
 
 
+@pytest.mark.parametrize(
+    ("patch", "size"), [([1, 1], "square of R × R pixels"), ([3, 7], "patch of R times 3 × 7 pixels")]
+)
+def test_patches_are_told_as_stickers(patch: list[int], size: str) -> None:
+    leader = {"name": "certify", "n0": 10, "against": "leader"}
+    noise = {"name": "block", "side": 5, "image": [8, 8], "patch": patch}
+    run = record(noise, sampling={"name": "exhaustive"}, procedure=leader, shape=[1, 8, 8])
+    said, silent = text(says([run])), text(does_not_say([run]))
+    assert f"inside one {size} only, wherever it is" in said["No sticker of this size changes the label."]
+    assert "nothing is added" in said["In exact arithmetic."] and "Without a risk." in said
+    assert "not two of them" in silent["Other kinds of change."] and "Floating point." not in silent
+
+
 def test_rounding_is_warned_of_where_noise_is_added_in_floating_point_only() -> None:
     for noise in (GAUSSIAN, {"name": "uniform", "lam": 0.4}):
         assert "Floating point." in text(does_not_say([record(noise)]))

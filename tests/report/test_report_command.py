@@ -106,7 +106,7 @@ def test_the_norm_of_a_log_is_unstated_unless_the_user_states_it(log: Path, caps
     assert "unstated norm" in (out := capsys.readouterr().out) and "does not state the norm" in out
     smoothcert("report", log, "--norm", "linf", "--json")
     assert json.loads(capsys.readouterr().out)["norm"] == "linf"
-    with pytest.raises(OptionError, match="--norm must be one of l0, l1, l2, linf; got 'l3'"):
+    with pytest.raises(OptionError, match="--norm must be one of l0, l1, l2, linf, patch; got 'l3'"):
         smoothcert("report", log, "--norm", "l3")
 
 

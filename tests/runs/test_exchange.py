@@ -141,7 +141,9 @@ def test_radii_of_another_norm_say_so_and_come_back_with_it(tmp_path: Path) -> N
         read_log(tmp_path / "a.tsv", "l2")
     text = (tmp_path / "a.tsv").read_text()
     for bad, got in ((text.replace("l0", "l3"), "l3"), (text.replace("l0", "l1", 1), "l1, l0")):
-        with pytest.raises(RunError, match=f"must be one of l0, l1, l2, linf, the same in all lines; got {got}$"):
+        with pytest.raises(
+            RunError, match=f"must be one of l0, l1, l2, linf, patch, the same in all lines; got {got}$"
+        ):
             read_log(log(tmp_path, bad))
 
 

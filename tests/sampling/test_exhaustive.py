@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from smoothcert.contracts import ABSTAIN, EVERY, Job, Source, Stream
 from smoothcert.engine.engine import Engine
 from smoothcert.engine.threads import Threads
 from smoothcert.errors import DataError, OptionError
+from smoothcert.noise.band import Band
+from smoothcert.noise.block import Block
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.splitting import Splitting
 from smoothcert.procedures.certify import Certify
@@ -101,7 +104,7 @@ def test_inputs_off_the_grid_are_refused_in_one_line():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Exhaustive().check(Gaussian(0.5), 4), "which must be splitting; got gaussian"),
+        (lambda: Exhaustive().check(Gaussian(0.5), 4), "which must be splitting, band or block; got gaussian"),
         (lambda: Exhaustive(cap=100).check(NOISE, 4), "cap of exhaustive must be at least 255, .*; got 100"),
         (lambda: Exhaustive(cap=0), "cap of exhaustive must be a positive whole number; got 0"),
         (
@@ -113,6 +116,49 @@ def test_inputs_off_the_grid_are_refused_in_one_line():
 def test_noises_that_cannot_be_counted_are_refused(make, message):
     with pytest.raises(OptionError, match=message):
         make()
+
+
+@pytest.mark.parametrize("noise", [Splitting(lam=9 / 510), Band(2, image=(4, 9)), Block(1, image=(3, 3))], ids=str)
+def test_known_radii_are_certified_where_the_largest_reaches_them(noise):
+    """Every way to give 9 votes to three classes."""
+    step = 1 / 255 if noise.norm == "l1" else 1.0
+    asked = Exhaustive(radii=(step, 3 * step))
+    for counts in itertools.product(range(10), repeat=3):
+        if sum(counts) != 9:
+            continue
+        largest = finished(Certify(sampling=Exhaustive()), counts, noise)
+        found = finished(Certify(sampling=asked), counts, noise)
+        reached = [radius for radius in asked.radii if radius <= largest.radius]
+        assert (found.label, found.radius) == ((largest.label, reached[-1]) if reached else (ABSTAIN, 0.0))
+        assert found.evidence.question == asked.radii
+
+
+def test_with_a_threshold_a_copy_votes_for_every_class_above_it_or_for_none():
+    scheme = Exhaustive(threshold=0.4)
+    scores = torch.tensor([[5.0, 0.0, 0.0], [1.0, 1.0, -9.0], [0.0, 0.0, 0.0]])
+    assert scheme.readout(scores).tolist() == [[1, 0, 0], [1, 1, 0], [0, 0, 0]]
+    assert scheme.readout.outcomes(3) == 2 and scheme.votes([[1, 2], [2, 1], [3, 0]]) == (2, 1, 0)
+    near = torch.tensor([[0.0, math.log(0.6 / 0.4)]])  # the first has just 0.4
+    assert scheme.readout.close(near, 1e-6).tolist() == [[True, False]]
+    assert not scheme.readout.close(scores, 1e-6).any()
+
+
+def test_votes_above_a_threshold_are_counted_by_the_engine():
+    x = torch.rand(2, 4, 6, generator=torch.Generator().manual_seed(0))
+    noise, scheme = Band(3).fitted(x.shape), Exhaustive(threshold=0.5)
+    source = Source(lambda copies: torch.cat([brightness(copies), brightness(copies)[:, :1] * 0 - 1], dim=1), noise)
+    (outcome,) = Engine(Threads(4), 0).run([Job(0, x, Certify(sampling=scheme)(source, x.numel()))])
+    out = torch.empty(noise.cases, *x.shape)
+    noise.fill(out, x, Stream(0, 0, EVERY), 0)
+    votes = (source.classifier(out).double().softmax(1) > 0.5).sum(0)
+    assert outcome.result.evidence.counts == (tuple(votes.tolist()),)
+    assert outcome.answers[0].counts == tuple((6 - n, n) for n in votes.tolist())
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan"), "much", True])
+def test_what_is_no_threshold_is_refused(threshold):
+    with pytest.raises(OptionError, match="threshold of exhaustive must be a number from 0 to below 1"):
+        Exhaustive(threshold=threshold)
 
 
 def test_it_says_how_many_evaluations_there_will_be():

@@ -63,7 +63,7 @@ def forgets_whose_row_it_is(self, out, x, rows):
     ({"fill_rows": forgets_whose_row_it_is}, "fill_rows of .* must write the draws of fill, row by row"),
     ({"radius": lambda self, p, q, dim: 0 * p}, "radius of .* must rise with p; 0 at 0.55 after 0"),
     ({"p_needed": lambda self, radius, dim: 0.5}, "p_needed of .* must undo radius"),
-    ({"norm": "l3"}, "norm of Changed must be one of l0, l1, l2, linf; got 'l3'"),
+    ({"norm": "l3"}, "norm of Changed must be one of l0, l1, l2, linf, patch; got 'l3'"),
     ({"kind": "hiss"}, "words of a noise must be its kind and its level"),
 ])  # fmt: skip
 def test_a_broken_noise_is_told_in_a_sentence(changes, sentence):

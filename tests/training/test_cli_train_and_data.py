@@ -37,6 +37,17 @@ def test_train_writes_a_checkpoint_and_says_what_it_reached(smoothcert, tmp_path
     assert code == 2 and "sigma of the training" in err and err.count("\n") == 1
 
 
+def test_a_name_that_noise_and_network_share_is_the_noises_unless_it_says_whose(smoothcert, tmp_path):
+    words = ["train", "--arch", "digits_cnn", "--noise", "band", "--set", "width=3", "--describe"]
+    code, out, err = smoothcert(*words)
+    assert code == 0 and "width 3, of columns" in out
+    assert "--set width=3 is of the noise; arch.width would be another" in err
+    wide = out.splitlines()[0]
+    code, out, _ = smoothcert(*words, "--set", "arch.width=2")
+    assert code == 0 and "width 3, of columns" in out and out.splitlines()[0] != wide
+    assert smoothcert(*words, "--set", "objective.width=2")[0] == 2
+
+
 @pytest.mark.parametrize(("options", "words"), [
     (["--sigma", "nan"], "sigma of training"),
     (["--sigma", "0"], "sigma of training"),

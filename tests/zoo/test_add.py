@@ -36,6 +36,8 @@ def add():
     Settings("digits", "mlp", momentum=0.5, nesterov=False, weight_decay=5e-4, hold_out="0.04"),
     Settings("pictures", "resnet50", data_set="imagenet", augment="resized_crop", image_size=224),
     Settings("cifar10", "airbench64", schedule="triangular", weight_decay=5e-4, objective_options={"smoothing": 0.1}),
+    Settings("digits", "mlp", noise="band", noise_options={"width": 4, "of": "rows"}),
+    Settings("digits", "mlp", noise="band", noise_options={"width": 4}, arch_options={"width": 8}),
     Settings("digits", "mlp", optimiser="adamw", lr=0.1),
     Settings("cifar10", "resnet8", epochs=9, schedule="one_cycle", warmup=2, augment="crop_flip"),
     Settings("a b.npz", "resnet8", start="models/a", labels="l.npz", value_range=(0.0, 4.0), image_size=32),
@@ -112,6 +114,35 @@ def test_half_precision_on_disk_is_single_precision_when_loaded(add, tmp_path):
         rounds = tensor.ndim > 1 and not name.startswith("normalise.")
         assert tensor.dtype == before[name].dtype
         assert torch.equal(tensor, before[name].half().float() if rounds else before[name]), name
+
+
+def test_a_network_against_patches_becomes_an_entry(add, tmp_path, monkeypatch, capsys):
+    name = "digits-digits_cnn-gaussian-band4"
+    checkpoint, folder = tmp_path / name, tmp_path / "zoo"
+    folder.mkdir()
+    (folder / "zoo.toml").touch()
+    monkeypatch.setattr(zoo, "FOLDER", folder)
+    monkeypatch.chdir(tmp_path)
+    options = "--data digits --arch digits_cnn --epochs 2 --noise band --set width=4"
+    assert run(["train", *options.split(), "--threads", "1", "--out", str(checkpoint)]) == 0
+    monkeypatch.setattr(add.subprocess, "run", lambda words, check: run(words[3:]))
+    monkeypatch.setattr("sys.argv", ["add.py", str(checkpoint), "--run", "run"])
+    add.main()
+    network = zoo.networks()[name]
+    network.verify()
+    assert network.about == "No recipe has gaussian on digits under band noise, 4 columns shown: 2 step epochs."
+    assert network.command.startswith("smoothcert train --data digits") and "--set width=4" in network.command
+    found = network.measured
+    assert (found.norm, found.n, found.alpha, found.inputs) == ("patch", 8, 0.0, 25)
+    assert (
+        found.command
+        == f"smoothcert certify {name} --data digits --noise band --set width=4 --skip 20 --out runs/{name}"
+    )
+    capsys.readouterr()
+    assert run(["zoo"]) == 0
+    told = capsys.readouterr().out
+    assert "band 4" in told and "certified accuracy in % at radii (patch, side in pixels) and ACR" in told
+    assert run(["zoo", name]) == 0 and "digits (train), band 4, seed 0" in capsys.readouterr().out
 
 
 def test_what_is_unfinished_or_misnamed_is_refused(add):

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from smoothcert.bounds import Floats
-from smoothcert.contracts import Norm
+from smoothcert.contracts import WHOLE, Norm
 from smoothcert.norms import ORDERS, converted
 from smoothcert.report.columns import columns
 from smoothcert.report.metrics import Share, radius_name, usual_radii
@@ -92,7 +92,7 @@ def _radii(wanted: Norm, runs: Sequence[InNorm]) -> list[float]:
     """Radii to tell of: 1/255, 2/255, … in l∞, the usual ones elsewhere, as far as any run reaches."""
     largest = max(float(run.radius.max(initial=0.0)) for run in runs)
     if wanted != "linf":
-        return usual_radii(largest, whole=wanted == "l0")
+        return usual_radii(largest, whole=wanted in WHOLE)
     return [steps / 255 for steps in STEPS if steps == 1 or steps / 255 <= largest]
 
 

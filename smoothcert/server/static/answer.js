@@ -1,6 +1,6 @@
 // The answer on the page: label, radius, votes, draws, the certificate, and how much change the radius is.
 import { changes } from "./change.js";
-import { meaning, SIGNS } from "./meaning.js";
+import { meaning, patchSize, SIGNS, unitPatch } from "./meaning.js";
 import { show } from "./picture.js";
 import { call, certificatePath, hasKey } from "./service.js";
 
@@ -35,7 +35,8 @@ function cards(model, answer, asked, name) {
   const whose = answer.guarantee === "memory" ? "of this service with its memory" : "of the smoothed classifier";
   const found = [["Label", answer.abstained ? "none" : name(answer.label), "", answer.abstained ? "it abstains" : whose]];
   if (!answer.abstained && (asked.mode === "certify" || answer.radius > 0)) {
-    const about = asked.radius === undefined ? "nothing nearer changes the label" : `asked for: ${asked.radius}`;
+    const nothing = model.norm === "patch" ? `no sticker of ${patchSize(model, answer.radius)}` : "nothing nearer";
+    const about = asked.radius === undefined ? `${nothing} changes the label` : `asked for: ${asked.radius}`;
     found.push([answer.guarantee === "none" ? "Radius, not certified" : "Certified radius", down(answer.radius), SIGNS[model.norm] ?? model.norm, about]);
   }
   const sources = {
@@ -95,7 +96,7 @@ function evidence(answer) {
 
 function change(model, answer, values) {
   const { norm, shape } = model, sign = SIGNS[norm] ?? norm;
-  const found = values instanceof Uint8Array ? changes(values, shape, norm, answer.radius) : [];
+  const found = values instanceof Uint8Array ? changes(values, shape, norm, answer.radius, unitPatch(model)) : [];
   const radius = down(answer.radius);
   $("change-note").textContent = found.length ? `Two of the pictures inside the radius, in whole steps of 8 bits. ${
     answer.guarantee === "memory" ? "The memory answers both with this label." : "The certificate covers both: this label, and no other."}` : inWords(norm, values.length, radius);
@@ -117,6 +118,7 @@ function inWords(norm, size, radius) {
     l1: `For example every one of ${size} values by less than ${each(radius / size)}, or a single one by less than ${radius}.`,
     linf: `Every one of ${size} values by less than ${radius}, all at once.`,
     l0: `Any ${radius} of ${size} values, by however much.`,
+    patch: "Any one patch of this size, wherever it is and whatever it shows.",
   }[norm] ?? "";
 }
 

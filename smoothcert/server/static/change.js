@@ -3,8 +3,9 @@
 
 const STEPS = 255;
 
-/** The length of a change of so many steps in each value. */
-export function length(norm, from, to) {
+/** The length of a change of so many steps in each value; of a patch how often the unit patch covers it, both ways. */
+export function length(norm, from, to, shape, unit = [1, 1]) {
+  if (norm === "patch") return Math.max(...sides(from, to, shape).map((side, i) => Math.ceil(side / unit[i])));
   let sum = 0, most = 0, changed = 0, added = 0;
   for (let i = 0; i < from.length; i++) {
     const step = Math.abs(to[i] - from[i]);
@@ -16,17 +17,53 @@ export function length(norm, from, to) {
   return { l2: Math.sqrt(sum) / STEPS, l1: added / STEPS, linf: most / STEPS, l0: changed }[norm];
 }
 
-/** Two pictures inside the radius: a change that is everywhere, and one that is in one place. */
-export function changes(picture, shape, norm, radius) {
+/** Rows and columns of the smallest rectangle that holds every change. */
+function sides(from, to, [, height, width]) {
+  const rows = [], columns = [];
+  from.forEach((value, i) => {
+    if (to[i] === value) return;
+    rows.push(Math.floor(i / width) % height);
+    columns.push(i % width);
+  });
+  return [rows, columns].map((at) => (at.length ? at.reduce((a, b) => Math.max(a, b)) - at.reduce((a, b) => Math.min(a, b)) + 1 : 0));
+}
+
+/** Two pictures inside the radius: a change that is everywhere, and one that is in one place; or two stickers. */
+export function changes(picture, shape, norm, radius, unit = [1, 1]) {
   const random = numbers(1);
   const kinds = {
-    l2: [gaussian, patch], l1: [gaussian, patch], l0: [scattered, patch], linf: [signs, shift],
+    l2: [gaussian, patch], l1: [gaussian, patch], l0: [scattered, patch], linf: [signs, shift], patch: [board, confetti],
   }[norm] ?? [];
   return kinds.map((kind) => {
-    const { title, direction, top } = kind(picture, shape, norm, radius, random);
-    const pixels = farthest(picture, direction, top, norm, radius);
-    return { title, pixels, length: length(norm, picture, pixels), words: words(picture, pixels, shape[0]) };
+    const { title, direction, top } = kind(picture, shape, norm, radius, random, unit);
+    const pixels = norm === "patch" ? moved(picture, direction, 1) : farthest(picture, direction, top, norm, radius);
+    return { title, pixels, length: length(norm, picture, pixels, shape, unit), words: words(picture, pixels, shape[0]) };
   });
+}
+
+/** A patch as large as the radius allows, at a place between 0 and 1, each pixel showing what it is told to. */
+function stuck(picture, [channels, height, width], radius, [tall, wide], place, shown) {
+  const rows = Math.min(height, radius * tall), columns = Math.min(width, radius * wide);
+  const top = Math.round(place * (height - rows)), left = Math.round(place * (width - columns));
+  const direction = new Float64Array(picture.length);
+  for (let c = 0; c < channels; c++) {
+    for (let y = top; y < top + rows; y++) {
+      for (let x = left; x < left + columns; x++) {
+        const at = (c * height + y) * width + x;
+        direction[at] = shown(x, y, c) - picture[at];
+      }
+    }
+  }
+  return { direction, top: 1 };
+}
+
+function board(picture, shape, norm, radius, random, unit) {
+  return { title: "a sticker in the middle", ...stuck(picture, shape, radius, unit, 0.5, (x, y) => ((x + y) % 2) * STEPS) };
+}
+
+function confetti(picture, shape, norm, radius, random, unit) {
+  const shown = () => Math.floor(random() * (STEPS + 1));
+  return { title: "another one elsewhere", ...stuck(picture, shape, radius, unit, 0.2, shown) };
 }
 
 /** Values moved along a direction, by whole steps, as far as a picture can hold them. */
