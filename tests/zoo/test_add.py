@@ -51,12 +51,17 @@ def test_every_setting_that_is_not_the_published_one_is_said(add):
     told = add.about({"settings": settings.table(), "objective": {"copies": 4, "strength": 12.0}})
     assert told == (
         "Recipe macer, but arch resnet8 (published: resnet110), epochs 8 (published: 440), batch 128 (published: 64), "
-        "schedule one_cycle (published: step), drops none (published: 200,400), nesterov yes (published: no), "
-        "weight_decay 0.0001 (published: 0.0005), augment none (published: crop_flip), copies 4 (published: 16)."
+        "augment none (published: crop_flip), schedule one_cycle (published: step), drops none (published: 200,400), "
+        "nesterov yes (published: no), weight_decay 0.0001 (published: 0.0005), copies 4 (published: 16)."
     )
     published = {"arch": "resnet110", "epochs": 440, "batch": 64, "lr": 0.01, "drops": (200, 400), "nesterov": False}
     whole = Settings("cifar10", objective="macer", **published, weight_decay=5e-4, augment="crop_flip")
     assert add.about({"settings": whole.table(), "objective": {"copies": 16}}) == "Recipe macer, as published."
+
+
+def test_the_zoo_says_what_its_networks_have_otherwise(add):
+    for name, network in zoo.networks().items():
+        assert network.about == add.about(network.config), name
 
 
 def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
