@@ -41,11 +41,11 @@ def prepare(arch, objective, batch, folder):
     copies, attacks, _ = PASSES[objective]
     options = {"copies": copies, **({"steps": attacks} if attacks else {})}
     settings = Settings(str(path), arch, objective, epochs=1, batch=batch, lr=0.01, objective_options=options)
-    inputs, _ = setup.inputs(settings)
+    chosen = setup.inputs(settings)
     loss = setup.objective(settings)
-    network = setup.network(setup.config(settings, inputs, loss), settings).train()
-    work = loop.Work.begun(settings, inputs, network, loss, loop.joined("cpu"))
-    x, y = inputs.tensors(), torch.from_numpy(inputs.labels)
+    network = setup.network(setup.config(settings, chosen, loss), settings).train()
+    work = loop.Work.begun(settings, chosen.training, network, loss, loop.joined("cpu"))
+    x, y = chosen.training.tensors(), torch.from_numpy(chosen.training.labels)
     return work, Batch(x, y, torch.full((batch,), 0.25), torch.Generator().manual_seed(0), 0.0, work.noise)
 
 

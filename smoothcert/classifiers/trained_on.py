@@ -18,6 +18,8 @@ from smoothcert.classifiers import composite
 from smoothcert.data import Inputs, Subset, same_list
 from smoothcert.errors import DataError, ModelError, SmoothcertError
 
+_DEEPEST = 100  # trainings that each began from the one before
+
 
 class HeldBack(NamedTuple):
     """Training inputs that a training kept back, as its config says it; indices are a list in one text."""
@@ -43,20 +45,25 @@ class TrainedOn(NamedTuple):
         return frozenset(int(index) for index in self.back.indices.split()) if self.back is not None else frozenset()
 
 
-def trained_on(spec: str | Path) -> list[TrainedOn | None]:
-    """Of every network inside a model what it was trained on; None where nothing says it."""
+def trained_on(spec: str | Path, above: frozenset[Path] = frozenset()) -> list[TrainedOn | None]:
+    """Of every network inside a model, and of those it began from, what it was trained on; None: nothing says it.
+
+    `above`: folders that led here; none may come again.
+    """
     from smoothcert.training.checkpoints import CONFIG, read_config
 
     path = zoo.located(spec)
+    if (place := path.resolve()) in above or len(above) > _DEEPEST:
+        raise ModelError(f"model {spec} must not be made of itself, or of models {_DEEPEST} deep; got one that is")
     if composite.is_composite(path):
-        members = composite.read(path).members
-        return [found for member in members for found in trained_on(composite.located(path, member))]
+        inner = [composite.located(path, member) for member in composite.read(path).members]
+        return [found for each in inner for found in trained_on(each, above | {place})]
     if not foreign.is_regular(path / CONFIG):
         return [None]
     config = read_config(path)
-    settings = config["settings"]
-    earlier = trained_on(settings["start"]) if settings.get("start") else []
-    return [_said(str(spec), settings, config.get("hold_out")), *earlier]
+    start = config["settings"].get("start")
+    earlier = trained_on(start, above | {place}) if isinstance(start, str) else []
+    return [_said(str(spec), config["settings"], config.get("hold_out")), *earlier]
 
 
 def _said(spec: str, settings: Mapping[str, Any], back: Any) -> TrainedOn | None:

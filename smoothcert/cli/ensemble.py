@@ -18,7 +18,7 @@ from smoothcert.progress import counting, remark
 if TYPE_CHECKING:
     from smoothcert.classifiers.composite import Part
     from smoothcert.contracts import Noise
-    from smoothcert.data import Inputs
+    from smoothcert.data import Subset
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.ensembles.making import MadeEnsemble
     from smoothcert.ensembles.spec import EnsembleSpec
@@ -72,7 +72,6 @@ def make(
 
     smoothcert ensemble models/a models/b models/c --consensus 2 --data cifar10 --sigma 0.25 --out models/abc
     """
-    from smoothcert.classifiers.trained_on import held_by_all, refuse_trained
     from smoothcert.ensembles.making import make_ensemble
     from smoothcert.ensembles.spec import EnsembleSpec
 
@@ -88,11 +87,7 @@ def make(
     spec = EnsembleSpec(best or len(members), kind, numbers, consensus, exit_at, o.named(rest), best)
     chosen = _noise((noise, sigma, own), given, spec)
     subset = o.subset(data, split, skip, max, range, image_size, start) if data is not None else None
-    holdout, unknown = None, []
-    if chosen is not None:
-        asked, inputs = (subset, subset.load()) if subset is not None else held_by_all(members)
-        unknown = refuse_trained(members, asked, inputs)
-        holdout = _holdout(inputs, chosen, seed)
+    holdout, unknown = (None, []) if chosen is None else _holdout(members, subset, chosen, seed)
     work = spec.work(len(holdout.inputs), len(members)) if holdout is not None else 0
     with counting("ensemble", "evaluations", work) as advance:
         made = make_ensemble(out, members, spec, holdout and holdout._replace(advance=advance), threads)
@@ -124,11 +119,15 @@ def _noise(asked: tuple[str, float | None, list[str]], given: bool, spec: Ensemb
     return o.only_noise(name, sigma, settings, "ensemble") if given else None
 
 
-def _holdout(inputs: Inputs, noise: Noise, seed: int) -> HoldoutInputs:
+def _holdout(members: list[str], subset: Subset | None, noise: Noise, seed: int) -> tuple[HoldoutInputs, list[str]]:
+    """These inputs, or those that all members kept back; and the members that may have learned from them."""
+    from smoothcert.classifiers.trained_on import held_by_all, refuse_trained
     from smoothcert.ensembles.holdout import HoldoutInputs
     from smoothcert.streams import check_seed
 
-    return HoldoutInputs(inputs, noise, check_seed(seed))
+    asked, inputs = held_by_all(members) if subset is None else (subset, subset.load())
+    unknown = refuse_trained(members, asked, inputs)
+    return HoldoutInputs(inputs, noise, check_seed(seed)), unknown
 
 
 def _say_left_out(members: list[str], made: MadeEnsemble) -> None:

@@ -34,7 +34,7 @@ def command(
         str | None, typer.Option("--as", help="Which data set DATA is: cifar10, imagenet, …; normalisation and recipe.")
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="Settings as published: cohen, ens, macer, smoothadv, consistency, …")
+        str | None, typer.Option(help="As published: cohen, ens, macer, smoothadv, consistency, smoothmix, esb, dds.")
     ] = None,
     arch: Annotated[
         str | None, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …  [default: digits_cnn]")
@@ -153,14 +153,12 @@ def _settings(
 
 
 def _describe(settings: Settings, published: PublishedTraining | None) -> None:
-    if published is not None:
-        for line in (*published.lines(), published.told(settings)):
-            console.say(line)
+    if published is not None:  # before the data are looked for, which may not be at hand
+        console.say("\n".join(line for line in (*published.lines(), published.told(settings)) if line))
     from smoothcert.training.setup import borrowed, describe_training
 
-    for line in (*describe_training(settings, o.say_noise(settings.build_noise())), borrowed(settings)):
-        if line:
-            console.say(line)
+    lines = (*describe_training(settings, o.say_noise(settings.build_noise())), borrowed(settings))
+    console.say("\n".join(line for line in lines if line))
 
 
 def _train(trainings: Sequence[tuple[Settings, Path]], threads: int | None, device: str, workers: int | None) -> None:

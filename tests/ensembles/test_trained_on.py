@@ -136,6 +136,19 @@ def test_a_config_that_lies_is_refused(tmp_path):
             trained_on(tmp_path / "net")
 
 
+def test_a_training_that_began_from_itself_ends(tmp_path):
+    import shutil
+
+    shutil.copytree("whole", tmp_path / "net")
+    path = tmp_path / "net" / "config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, "settings": {**config["settings"], "start": str(tmp_path / "net")}}))
+    with pytest.raises(ModelError, match="must not be made of itself"):
+        trained_on(tmp_path / "net")
+    path.write_text(json.dumps({**config, "settings": {**config["settings"], "start": "gone"}}))
+    assert trained_on(tmp_path / "net")[1] is None  # what it learned before cannot be known
+
+
 def test_the_best_few_are_taken(tmp_path, capsys):
     assert ensemble(*HELD, "whole", "--best", 2, "--data", "digits", out=tmp_path / "e") == 0
     told = capsys.readouterr().out

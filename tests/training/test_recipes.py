@@ -86,9 +86,9 @@ def test_values_are_those_published(asked, expected):
 
 
 @pytest.mark.parametrize(("asked", "words"), [
-    (("macer", "cifar10", None, 0.12), r"sigma with macer on cifar10 of recipe macer .*published, 0\.25, 0\.5, 1; got"),
+    (("macer", "cifar10", None, 0.12), r"sigma of recipe macer for macer on cifar10 .*, 0\.25, 0\.5, 1; got"),
     (("consistency", "imagenet", None, 0.25), r"published, 0\.5, 1; got 0\.25"),
-    (("cohen", "mnist", None, 0.25), r"data with gaussian of recipe cohen .*cifar10, imagenet; got mnist"),
+    (("cohen", "mnist", None, 0.25), r"data of recipe cohen for gaussian must .*cifar10, imagenet; got mnist"),
     (("cohen", "cifar10", "macer", 0.25), r"objective of recipe cohen must be one that was published, gaussian"),
 ])  # fmt: skip
 def test_what_nobody_published_is_refused(asked, words):

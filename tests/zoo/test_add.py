@@ -65,6 +65,11 @@ def test_every_setting_that_is_not_the_published_one_is_said(add):
     assert add.about({"settings": whole.table(), "objective": {"copies": 16}}) == "Recipe macer, as published."
 
 
+def test_the_zoo_says_what_its_networks_have_otherwise(add):
+    for name, network in zoo.networks().items():
+        assert network.about == add.about(network.config), name
+
+
 def test_a_finished_training_becomes_an_entry(add, tmp_path, monkeypatch):
     name = "digits-mlp-consistency-3"
     checkpoint, folder = tmp_path / name, tmp_path / "zoo"

@@ -145,9 +145,9 @@ class TrainingRecipe:
         whole = [row for row in self.rows if row.whole]
         self._require("objective", objective, (each for row in whole for each in row.objective))
         whole = [row for row in whole if objective in row.objective]
-        self._require(f"data with {objective}", data, (each for row in whole for each in row.data))
+        self._require("data", data, (each for row in whole for each in row.data), f" for {objective}")
         whole = [row for row in whole if data in row.data]
-        self._require(f"sigma with {objective} on {data}", sigma, (each for row in whole for each in row.sigma))
+        self._require("sigma", sigma, (each for row in whole for each in row.sigma), f" for {objective} on {data}")
         found = [row for row in self.rows if row.holds(data, objective, sigma)]
         settings = {name: value for row in found for name, value in row.settings.items()}
         options = {name: value for row in found for name, value in row.options.items()}
@@ -165,11 +165,13 @@ class TrainingRecipe:
         ]
         return list(dict.fromkeys(found))
 
-    def _require(self, what: str, value: Any, known: Iterable[Any]) -> None:
+    def _require(self, what: str, value: Any, known: Iterable[Any], where: str = "") -> None:
         listed = list(dict.fromkeys(known))
         if value not in listed:
             words = ", ".join(shown(one) for one in listed)
-            raise OptionError(f"{what} of recipe {self.name} must be one that was published, {words}; got {value}")
+            raise OptionError(
+                f"{what} of recipe {self.name}{where} must be one that was published, {words}; got {value}"
+            )
 
 
 def names() -> list[str]:
