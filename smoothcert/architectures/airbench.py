@@ -4,8 +4,8 @@ A stem of 2×2 convolutions, then three blocks of w, 4w and 4w channels: a 3×3 
 and a second convolution at the smaller size. Pooling first leaves batch norm and rectifier a quarter of the values,
 and wide layers on few pixels are what processors are fastest at. At w = 64, 118 M multiply-adds an input of 3×32×32.
 
-Not as published: the stem learns, where theirs whitens patches of the training images by frozen weights (noise of
-σ = 0.25 whitens them enough), rectifiers stand for GELU, and batch norm has learnt scales.
+Not as published: the stem learns, where theirs whitens patches of the training images by frozen weights (a network is
+built here before it sees data), rectifiers stand for GELU, and batch norm has learnt scales.
 """
 
 from dataclasses import dataclass
