@@ -120,8 +120,8 @@ def about(config: Mapping[str, Any]) -> str:
     settings = Settings(**config["settings"])
     name = recipes.OF.get(settings.objective)
     if settings.sigma is None:
-        words = settings.build_noise().words
-        return f"No recipe has {settings.objective} on {settings.data} under {words}: {settings.epochs} {settings.schedule} epochs."
+        what = f"{settings.objective} on {settings.data} under {settings.build_noise().words}"
+        return f"No recipe has {what}: {settings.epochs} {settings.schedule} epochs."
     try:
         published = recipes.find(name or "").training(settings.data, settings.objective, settings.level)
     except OptionError:

@@ -218,6 +218,6 @@ def _options(settings: list[str], arch: str, objective: str, noise: str) -> dict
             raise OptionError(f"set of training must be name=value with a name of {every}; got '{setting}'")
         if len(owners) > 1:
             others = " or ".join(f"{WHOSE[owner]}.{name}" for owner in owners[:-1])
-            progress.remark(f"--set {name}={text} is of the {WHOSE[owners[-1]]}; {others} would be another")
+            remark(f"--set {name}={text} is of the {WHOSE[owners[-1]]}; {others} would be another")
         chosen[owners[-1]][name] = o.parse_value(text)
     return chosen

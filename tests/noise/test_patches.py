@@ -166,7 +166,7 @@ def test_votes_above_a_threshold_keep_the_rule(kind, options, bold):
     xs, proven, wrong, cast = images(*noise.image), 0, 0, set()
     schemes = [Exhaustive(threshold=0.3), Exhaustive(threshold=0.6)]
     for net, scheme in itertools.product(networks(xs[0].numel()), schemes):
-        votes = counts(noise, xs, net, lambda scores: scheme.readout(scores).bool())
+        votes = counts(noise, xs, net, lambda scores, scheme=scheme: scheme.readout(scores).bool())
         cast |= set(votes.sum(axis=1).tolist())
         label, radius = certificates(noise, votes, scheme)
         found = [broken(noise, label, radius, r) for r in range(1, int(radius.max()) + 1)]
