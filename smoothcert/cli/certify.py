@@ -33,12 +33,12 @@ def command(
     sigma_per_input: Annotated[
         bool, typer.Option("--sigma-per-input", help="First search each input's own noise level, from --sigma on.")
     ] = False,
-    steps: Annotated[int | None, typer.Option(help="Steps of that search.  [default: 900]")] = None,
-    draws: Annotated[int | None, typer.Option(help="Noisy copies a step.  [default: 1]")] = None,
-    step_size: Annotated[float | None, typer.Option(help="Length of a step.  [default: 0.0001]")] = None,
-    sigma_bounds: Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")] = None,
-    sigma_search: Annotated[str | None, typer.Option(help="ascent (needs gradients), grid or votes.")] = None,
-    evaluations: Annotated[int | None, typer.Option(help="Copies in all, of grid and votes.  [default: 200]")] = None,
+    steps: o.SearchSteps = None,
+    draws: o.SearchDraws = None,
+    step_size: o.SearchStepSize = None,
+    sigma_bounds: o.SigmaBounds = None,
+    sigma_search: o.SigmaSearch = None,
+    evaluations: o.SearchEvaluations = None,
     follow: Annotated[bool, typer.Option("--follow", help="Search for the class that leads at each level.")] = False,
     steps_in: Annotated[
         str | None, typer.Option(help="What an ascent steps in: sigma or lam.  [default: lam for uniform noise]")

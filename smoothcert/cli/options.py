@@ -86,6 +86,16 @@ Tables = Annotated[str | None, typer.Option("--tables", help="Layout of the tabl
 Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for `smoothcert train --labels`.")]
 OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]
 
+# The search for each input's own noise level.
+SearchSteps = Annotated[int | None, typer.Option("--steps", help="Steps of that search.  [default: 900]")]
+SearchDraws = Annotated[int | None, typer.Option("--draws", help="Noisy copies a step.  [default: 1]")]
+SearchStepSize = Annotated[float | None, typer.Option("--step-size", help="Length of a step.  [default: 0.0001]")]
+SigmaBounds = Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")]
+SigmaSearch = Annotated[str | None, typer.Option(help="ascent (needs gradients), grid or votes.")]
+SearchEvaluations = Annotated[
+    int | None, typer.Option("--evaluations", help="Copies in all, of grid and votes.  [default: 200]")
+]
+
 # A memory of regions beside a run.
 Memory = Annotated[
     str | None,

@@ -62,12 +62,12 @@ def start(
     sigma_per_input: Annotated[
         bool, typer.Option("--sigma-per-input", help="First search each input's own noise level; needs --memory.")
     ] = False,
-    steps: Annotated[int | None, typer.Option(help="Steps of that search.  [default: 900]")] = None,
-    draws: Annotated[int | None, typer.Option(help="Noisy copies a step.  [default: 1]")] = None,
-    step_size: Annotated[float | None, typer.Option(help="Length of a step.  [default: 0.0001]")] = None,
-    sigma_bounds: Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")] = None,
-    sigma_search: Annotated[str | None, typer.Option(help="ascent (needs gradients), grid or votes.")] = None,
-    evaluations: Annotated[int | None, typer.Option(help="Copies in all, of grid and votes.  [default: 200]")] = None,
+    steps: o.SearchSteps = None,
+    draws: o.SearchDraws = None,
+    step_size: o.SearchStepSize = None,
+    sigma_bounds: o.SigmaBounds = None,
+    sigma_search: o.SigmaSearch = None,
+    evaluations: o.SearchEvaluations = None,
     memory: Annotated[str | None, typer.Option(help="Memory of regions: file.sqlite or postgresql://…")] = None,
     evidence: Place = None,
     state: State = Path("smoothcert-serve"),
