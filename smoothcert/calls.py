@@ -81,6 +81,7 @@ def certify(
     progress: show a bar where it takes more than a moment.
     labels: of data that is an array of inputs alone.
     n, n0: draws that test the class, and draws that choose it. alpha: the probability that one certificate is wrong.
+        Of a noise with few cases, as `smoothcert.Band(width=4)`, each is counted instead: nothing is left to chance.
     sampling: how to draw, in the place of radius, n and alpha. against: class to test: guess, leader or labels.
     seed: keys all noise; None: secret, and committed to, until the run is complete.
     arithmetic: exact or float; None: exact for 8-bit data.

@@ -53,7 +53,7 @@ class Smoothed:
     model: a torch module in eval mode, a callable, or what `smoothcert.load` takes or gives. It maps inputs
         [batch, ...] in [0,1] to scores [batch, classes]; normalisation belongs inside it.
     noise: a number, the σ of Gaussian noise (an l2 certificate), or a noise such as `smoothcert.Uniform(sigma=0.5)`
-        (l1) or `smoothcert.Discrete(keep=0.8)` (l0).
+        (l1), `smoothcert.Discrete(keep=0.8)` (l0) or `smoothcert.Band(width=4)` (against patches).
     num_classes: how many classes the model must have; checked before the first draw. None: as many as it has.
     engine: auto (ONNX Runtime where the model can be exported, else torch), onnxruntime, torch, or torch:DEVICE.
     arithmetic: exact adds Gaussian noise in whole steps of 1/255 and refuses other inputs; float never does that.
@@ -106,7 +106,8 @@ class Smoothed:
         x: one input, an array or tensor of floats in [0,1] or of uint8, gives a Certificate; a batch [N, ...] or a list
             gives a list. An array is one input where the model takes it as one (`certify_all` always takes several).
         radius: test this radius only, or several rising ones, with as few draws as possible.
-        n0, n: draws that choose the class to be tested, and draws that test it.
+        n0, n: draws that choose the class to be tested, and draws that test it; of a noise with few cases, as
+            `smoothcert.Band(width=4)`, each is counted instead, and nothing is left to chance.
         alpha: the probability that one certificate is wrong.
         seed: keys all noise; the same seed gives the same counts.
         batch: rows of a forward pass.

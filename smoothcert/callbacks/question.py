@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from smoothcert.arguments import checked
 from smoothcert.bounds import lower_bound, upper_bound
-from smoothcert.contracts import Noise, Norm
+from smoothcert.contracts import Noise, Norm, Sampling
 from smoothcert.errors import DataError, ModelError, reason, require_count
 from smoothcert.noise import as_noise
+from smoothcert.sampling.exhaustive import Exhaustive
 from smoothcert.sampling.spending import Spending
 from smoothcert.smoothed import Smoothed, as_input
 from smoothcert.streams import check_seed
@@ -104,8 +105,10 @@ class TrainingQuestion:
         return as_noise(self.sigma)
 
     @property
-    def sampling(self) -> Spending:
-        return Spending((self.radius,), self.alpha, cap=self.cap)
+    def sampling(self) -> Sampling:
+        """As few draws as the radius needs; of a noise with few cases each of them."""
+        known = (self.radius,)
+        return Exhaustive(radii=known) if self.noise.counted else Spending(known, self.alpha, cap=self.cap)
 
     @property
     def name(self) -> str:
@@ -121,7 +124,7 @@ class TrainingQuestion:
             certified=sum(one.label == label for one, label in zip(found, labels, strict=True)),
             abstained=sum(one.abstained for one in found),
             of=len(found),
-            draws=sum(one.evidence.draws + GUESS for one in found),
+            draws=sum(one.evidence.draws + GUESS * (one.alpha > 0) for one in found),
             radius=self.radius,
             norm=self.noise.norm,
             notes=smoothed.notes,

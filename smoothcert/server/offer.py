@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,7 @@ def _shape(model: str, loaded: Classifier) -> tuple[int, ...]:
 def _sources(classifier: Classifier, noise: Noise, how: str | None, shape: tuple[int, ...]) -> tuple[Source, Source]:
     """For inputs on the grid of 8-bit images, and for all others; a composition has the noises its folder names."""
     if isinstance(classifier, Bundle):
+        classifier = replace(classifier, noises=tuple(own and own.fitted(shape) for own in classifier.noises))
         return Source(classifier, noise), Source(classifier, noise)
     zeros = [(0, torch.zeros(shape))]
     exact, plain = (arithmetic.choose(noise, one, zeros) for one in ("exact" if how == "exact" else None, "float"))

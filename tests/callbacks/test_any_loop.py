@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+import stripes
 import torch
 from known_inputs import LINE, RADIUS, SIGMA, at, small
 from torch import nn
@@ -52,6 +53,14 @@ def test_other_noises_and_norms():
     eight = torch.tensor([[240, 8]], dtype=torch.uint8)
     whole, divided = (certified_accuracy(LINE, x, [1], sigma=SIGMA, radius=RADIUS) for x in (eight, eight / 255))
     assert whole == divided and whole.certified == 1
+
+
+def test_a_noise_of_few_cases_is_counted():
+    x, y = stripes.images(6)
+    found = certified_accuracy(stripes.a, x, y, sigma=smoothcert.Band(width=2), radius=1)
+    largest = smoothcert.Smoothed(stripes.a, smoothcert.Band(width=2), progress=False).certify_all(x)
+    wanted = sum(one.label == label and one.radius >= 1 for one, label in zip(largest, y, strict=True))
+    assert (found.certified, found.norm, found.draws) == (wanted, "patch", 6 * 12) and wanted >= 3
 
 
 def test_a_network_in_training_is_left_as_it_was():

@@ -13,11 +13,13 @@ import linear
 import numpy as np
 import pytest
 import slow_model
+import stripes
 import torch
 
 from smoothcert.classifiers import composite
 from smoothcert.errors import ModelError, OptionError, RunError
 from smoothcert.memory import Memory
+from smoothcert.noise.band import Band
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.noise.splitting import Splitting
 from smoothcert.noise.uniform import Uniform
@@ -380,6 +382,13 @@ def test_other_norms_and_exact_counting(tmp_path):
             (found,) = await one(service, [1.0, 0.0, 0.2, 0.2])
             assert found.guarantee == "deterministic"
             assert checked(kept(service, found, tmp_path)).problems == []
+        bands = {"model": "stripes:a", "noise": Band(2), "shape": stripes.SHAPE}
+        async with serving(tmp_path, **bands) as service:
+            (found,) = await one(service, stripes.images(1)[0][0])
+            assert service.model.norm == "patch" and service.model.noise == "band noise, 2 columns shown of 12"
+            assert found.guarantee == "deterministic" and found.radius >= 1 and found.draws == 12
+            document = kept(service, found, tmp_path)
+            assert checked(document).problems == []
 
     run(main)
 
