@@ -29,7 +29,7 @@ from smoothcert.noise.discrete import Discrete
 from smoothcert.noise.uniform import Uniform
 from smoothcert.procedures.certify import Certify
 from smoothcert.report.metrics import figures
-from smoothcert.runs.certify import _row
+from smoothcert.runs.certify import row_of
 from smoothcert.runs.store import RunStore, read
 from smoothcert.sampling.fixed import Fixed
 from smoothcert.training import Settings
@@ -90,7 +90,7 @@ def certified(members, arm, inputs, options, out):
             for column, store in enumerate(stores):
                 if found.index not in have[column]:
                     outcome = outcome_of(found, column, procedure, noise, int(np.prod(inputs.shape)))
-                    store.add(_row(outcome, labels[found.index]))
+                    store.add(row_of(outcome, labels[found.index]))
     finally:
         for store in stores:
             store.__exit__(None, None, None)

@@ -31,7 +31,7 @@ from smoothcert.noise import NoNoise
 from smoothcert.noise.gaussian import Gaussian
 from smoothcert.procedures.certify import Certify
 from smoothcert.progress import bar
-from smoothcert.runs.certify import _continued, _row, _sum
+from smoothcert.runs.certify import _continued, _sum, row_of
 from smoothcert.runs.start import RunRequest, settled
 from smoothcert.runs.store import END, RunStore
 from smoothcert.sampling.fixed import Fixed
@@ -161,7 +161,7 @@ def fill(stores, source, inputs, procedure, options):
             for column, store in enumerate(stores):
                 if found.index not in have[column]:
                     one = outcome_of(found, column, procedure, source.noise, int(np.prod(inputs.shape)))
-                    store.add(dataclasses.replace(_row(one, labels[found.index]), seconds=None))
+                    store.add(dataclasses.replace(row_of(one, labels[found.index]), seconds=None))
             update(len(done) + number + 1, len(inputs), "")
 
 

@@ -172,7 +172,10 @@ def test_a_level_for_every_input_where_a_level_stretches_the_noise(search, place
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["ensemble", *LINES, "--noise", "uniform", "--out", "e"], "--data and --sigma of an ensemble must be given"),
+        (
+            ["ensemble", *LINES, "--noise", "uniform", "--out", "e"],
+            "--data (or --held-out) and --sigma of an ensemble must be given",
+        ),
         (
             ["ensemble", *LINES, "--data", "d.npz", "--noise", "uniform", "--out", "e"],
             "uniform needs a value for sigma",
