@@ -118,10 +118,12 @@ def _count(one: AskedDraw, x: Tensor, stream: Stream, start: int, advance: Calla
         filled = min(rows, start + answer.draws - at)
         source.noise.fill(batch[:filled], x, stream, at)
         scores = source.classifier(batch)[:filled]
-        if source.readout.outcomes(scores.shape[1]) != outcomes:
-            raise RunError(f"the model must have {outcomes} classes, as when the run was made; got {scores.shape[1]}")
+        seen = source.readout(scores).numpy().T
+        if (len(seen), source.readout.outcomes(scores.shape[1])) != votes.shape:
+            known = outcomes if outcomes > 2 or len(votes) == 1 else len(votes)  # votes for it and not, class by class
+            raise RunError(f"the model must have {known} classes, as when the run was made; got {scores.shape[1]}")
         error = rounding(source.classifier, batch) if error is None else error
-        votes += np.stack([np.bincount(column, minlength=outcomes) for column in source.readout(scores).numpy().T])
+        votes += np.stack([np.bincount(column, minlength=outcomes) for column in seen])
         close += source.readout.close(scores, error).numpy().sum(axis=0)
         advance(filled)
     return Counted(votes, close)

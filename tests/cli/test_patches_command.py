@@ -181,3 +181,16 @@ def test_inputs_that_are_no_images_are_refused(capsys):
     np.savez("flat.npz", x=np.zeros((4, 4), dtype=np.float32), y=np.arange(4) % 2)
     assert run(["certify", "linear:score", "--data", "flat.npz", *BAND, "--out", "a"]) == 2
     assert "inputs of band must be images [..., rows, columns]; got shape [4]" in capsys.readouterr().err
+
+
+def test_columns_of_classes_that_the_model_lacks_are_found(capsys):
+    """Who leaves out the votes of a rival has a larger radius; drawn again, it shows."""
+    assert certify("a", *BAND, "--set", "threshold=0.3", "--max", "3") == 0
+    folder = held("a").folder
+    stored = json.loads(forging.value(folder, "SELECT answers FROM certificates WHERE idx = 0"))
+    del stored[0][3][1]
+    forging.sql(folder, "UPDATE certificates SET answers = ? WHERE idx = 0", json.dumps(stored))
+    forging.rechain(folder)
+    assert run(["verify", "a", "--redraw", "all"]) != 0
+    told = capsys.readouterr()
+    assert "Traceback" not in told.err and "a defect of smoothcert" not in told.err

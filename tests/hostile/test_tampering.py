@@ -10,8 +10,10 @@ from pathlib import Path
 
 import forging
 import memory_run
+import numpy as np
 import pytest
 import small_run
+import stripes
 from tamperings import DOCUMENTS, TABLE, Tampering, put
 
 from smoothcert.cli.main import run
@@ -25,7 +27,7 @@ COUNT = 8
 
 @pytest.fixture(scope="module")
 def victims(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Honest runs, signed: plain, with levels of their own and a memory, with a committed seed; and a document."""
+    """Honest runs, signed: plain, with levels and a memory, with a committed seed, of patches; and a document."""
     place = tmp_path_factory.mktemp("victims")
     data = small_run.write_data(place / "data.npz", COUNT)
     sign.new_key(place / "key")
@@ -35,11 +37,14 @@ def victims(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, seed in (("plain", "0"), ("committed", "commit")):
             words = [*asked, "--seed", seed, "--out", str(place / name / "run")]
             assert run(["-q", "certify", "linear:score", *words]) == 0
+        np.savez(place / "images.npz", **dict(zip("xy", stripes.images(COUNT), strict=True)))
+        bands = ["--data", str(place / "images.npz"), "--noise", "band", "--set", "width=2", "--set", "threshold=0.3"]
+        assert run(["-q", "certify", "stripes:a", *bands, "--out", str(place / "patches" / "run")]) == 0
     (place / "memory").mkdir()
     memory_run.make(
         place / "memory" / "run", memory_run.write_data(place / "memory" / "data.npz"), place / "memory" / "m"
     )
-    for name in ("plain", "committed", "memory"):
+    for name in ("plain", "committed", "memory", "patches"):
         assert run(["-q", "sign", str(place / name / "run"), "--key", str(place / "key")]) == 0
     keyed = ["--key", str(place / "key"), "--out", str(place / "signed.json")]
     assert run(["-q", "certificate", str(place / "plain" / "run"), "3", *keyed]) == 0
@@ -73,7 +78,7 @@ def options(victims: Path, copied: Path, mode: str) -> list[str]:
     return found + (["--trust", str(victims / "key.pub")] if mode == "signed" else [])
 
 
-@pytest.mark.parametrize("name", ["plain", "memory", "committed"])
+@pytest.mark.parametrize("name", ["plain", "memory", "committed", "patches"])
 def test_honest_runs_stand_every_check(victims: Path, verify, copy, name: str) -> None:
     copied = copy(name)
     code, said = verify(copied, *options(victims, copied, "signed"), "--redraw", "all")
