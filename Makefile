@@ -4,7 +4,7 @@ NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p $(NEW_ENOUGH) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo check test test-browser screenshots lint docs study bench clean
+.PHONY: demo check test test-browser screenshots lint docs wheel release-check study bench clean
 
 demo: .venv/installed
 	$(BIN)/smoothcert demo --out smoothcert-demo
@@ -33,6 +33,16 @@ lint: .venv/installed
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# The wheel and the sdist, into dist/.
+wheel: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	rm -rf build
+
+# Before a release: the wheel in an environment of its own, the whole demo included, and the journeys.
+release-check: .venv/installed
+	$(BIN)/python -m pytest tests/release tests/journeys
+
 study: .venv/installed
 	$(BIN)/python -m pytest -m study
 	$(BIN)/python studies/objectives.py --out study/objectives
@@ -51,4 +61,4 @@ bench: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv build site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info
+	rm -rf .venv build dist site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info
