@@ -3,6 +3,8 @@
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p $(NEW_ENOUGH) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+# Exactly what was tested; the newest of everything instead: make test CONSTRAINTS=/dev/null
+CONSTRAINTS ?= constraints.txt
 
 .PHONY: demo check test test-browser screenshots lint docs wheel release-check study bench clean
 
@@ -27,6 +29,7 @@ screenshots: .venv/installed
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell *.md docs smoothcert tests studies benchmarks examples
 	$(BIN)/mypy
 
 # The pages of docs/ with an API reference, into site/; nothing in them is fetched from elsewhere.
@@ -53,11 +56,11 @@ bench: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(if $(shell $(PYTHON) $(NEW_ENOUGH) 2>/dev/null && echo yes),,$(error needs Python 3.11 to 3.13; got $(or $(PYTHON),none): say which by PYTHON=/path/to/python3.12))
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[test]"
 	touch $@
 
 .venv/docs: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[docs]"
 	touch $@
 
 clean:
