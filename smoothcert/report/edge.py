@@ -1,5 +1,5 @@
-"""A radius drawn as how much change it is: inputs beside the points that an audit's attack found at the edge of their
-certified balls, and the change between the two, magnified.
+"""A radius drawn as how much change it is: inputs beside the weakest points that an audit's attack found in their
+certified balls, most of them at the edge, and the change between the two, magnified.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHANGED = "At {} of these points the label was lost inside the certified ball: s
 
 
 def edge_figure(run: Run, attacked: Sequence[Attacked]) -> Figure:
-    """One row an input: as it is, at the edge of its ball, and the change between the two."""
+    """One row an input: as it is, at the weakest point of its ball, and the change between the two."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -44,7 +44,7 @@ def edge_figure(run: Run, attacked: Sequence[Attacked]) -> Figure:
         grid = figure.subplots(len(attacked), 3, squeeze=False)
         for row, one in zip(grid, attacked, strict=True):
             _row(run, row, one)
-        for axes, title in zip(grid[0], ("input", "at the edge of its ball", "the change"), strict=True):
+        for axes, title in zip(grid[0], ("input", "weakest point in its ball", "the change"), strict=True):
             axes.set_title(title, fontsize=10, fontweight="bold", pad=8)
         figure.supxlabel(caption(attacked), fontsize=8.5)
     return figure
@@ -68,11 +68,13 @@ def magnified(change: Array) -> tuple[Array, int]:
 
 def _row(run: Run, row: Sequence[Axes], one: Attacked) -> None:
     certified, name = one.certified, class_name(run, one.certified.label, NAME)
+    true = next((row.label for row in run.rows if row.index == certified.index), certified.label)
+    called = name if true == certified.label else f"{name}, wrongly ({class_name(run, true, NAME)})"
     (before, draws), (after, _) = one.support(certified.x), one.support(one.point)
     whole = run.claim.norm in WHOLE
     distance, radius = (radius_name(r) if whole else decimal(r) for r in (one.distance, certified.radius))
     change, times = magnified((one.point - certified.x).numpy())
-    _draw(row[0], certified.x.numpy(), f"{certified.index}: {name}\n{before} of {draws} copies say so")
+    _draw(row[0], certified.x.numpy(), f"{certified.index}: {called}\n{before} of {draws} copies say so")
     stood = f"still {name}" if one.lost is None else f"no longer {name}"
     _draw(row[1], one.point.numpy(), f"{stood}\n{after} of {draws} copies say so", one.lost is not None)
     _draw(row[2], change, f"{NORMS[run.claim.norm]} norm {distance}, certified {radius}\nshown {times} times as large")
