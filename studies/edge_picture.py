@@ -1,4 +1,4 @@
-"""The picture of docs/audit.md: CIFAR-10 images beside the weakest points that an attack finds in their certified balls.
+"""The picture of docs/audit.md: CIFAR-10 images, and the weakest points an attack finds in their certified balls.
 
     python studies/edge_picture.py [--out docs/img/edge.png]
 

@@ -83,7 +83,7 @@ def test_nothing_attacked_is_no_picture(found):
 
 def test_the_command_writes_both_files_and_refuses_what_is_no_picture(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
-    few = "--inputs 2 --n 50 --draws 16 --steps 2 --redraw 0 --seed 0 --threads 1".split()
+    few = ["--inputs", "2", "--n", "50", "--draws", "16", "--steps", "2", "--redraw", "0", "--threads", "1"]
     assert command(["audit", "run", *few, "--picture", "edge.png"]) == 0
     assert (place / "edge.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (place / "edge.svg").read_text()
     small_run.make(place / "flat", small_run.write_data(place / "data.npz"))
