@@ -35,5 +35,5 @@ ls report.html
 
 # What she gets wrong at first: one line each, and nothing is drawn.
 smoothcert certify model.onnx --data mine.npz --sigma 0 --out runs/no       # exits 2: sigma must be above 0
-smoothcert certify modell.onnx --data mine.npz --sigma 0.25 --out runs/no   # exits 2: there is no such file
+smoothcert certify missing.onnx --data mine.npz --sigma 0.25 --out runs/no   # exits 2: there is no such file
 smoothcert certify model.onnx --data mine.npz --sigma 0.5 --out runs/mine   # exits 2: the run was asked something else

@@ -1,4 +1,4 @@
-"""A stranger's first hour: three scripts, each in an empty folder, with the package as it is installed from the wheel."""
+"""A stranger's first hour: three scripts, each in an empty folder, with the package installed from the wheel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 HERE = Path(__file__).parent
 EXITS = re.compile(r"^(smoothcert [^#\n]*?)\s*# exits (\d+)\b.*$", re.MULTILINE)
 SHOWN = {
-    "engineer": ["certified accuracy", "sigma", "modell.onnx"],
+    "engineer": ["certified accuracy", "sigma", "missing.onnx"],
     "researcher": [r"\toprule", "ACR", "nothing was drawn"],
     "auditor": ["signed by alice.key", "nothing found", "not as it was written", "it has been changed"],
 }
