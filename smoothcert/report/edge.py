@@ -82,7 +82,7 @@ def _row(run: Run, row: Sequence[Axes], one: Attacked) -> None:
 
 def _draw(axes: Axes, values: Array, below: str, lost: bool = False) -> None:
     shown: Any = values.clip(0, 1)
-    colours = {"cmap": "gray", "vmin": 0, "vmax": 1} if len(shown) == 1 else {}
+    colours: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1} if len(shown) == 1 else {}
     axes.imshow(shown[0] if len(shown) == 1 else shown.transpose(1, 2, 0), interpolation="nearest", **colours)
     axes.set(xticks=[], yticks=[])
     axes.set_xlabel(below, fontsize=8.5, labelpad=5, color=LOST if lost else INK)
