@@ -3,8 +3,10 @@
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p $(NEW_ENOUGH) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+# Exactly what was tested; the newest of everything instead: make test CONSTRAINTS=/dev/null
+CONSTRAINTS ?= constraints.txt
 
-.PHONY: demo check test test-browser screenshots lint docs study bench clean
+.PHONY: demo check test test-browser screenshots lint docs wheel release-check study bench clean
 
 demo: .venv/installed
 	$(BIN)/smoothcert demo --out smoothcert-demo
@@ -27,11 +29,22 @@ screenshots: .venv/installed
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell *.md docs smoothcert tests studies benchmarks examples
 	$(BIN)/mypy
 
 # The pages of docs/ with an API reference, into site/; nothing in them is fetched from elsewhere.
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The wheel and the sdist, into dist/.
+wheel: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	rm -rf build
+
+# Before a release: the wheel in an environment of its own, the whole demo included, and the journeys.
+release-check: .venv/installed
+	$(BIN)/python -m pytest tests/release tests/journeys
 
 study: .venv/installed
 	$(BIN)/python -m pytest -m study
@@ -43,12 +56,12 @@ bench: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(if $(shell $(PYTHON) $(NEW_ENOUGH) 2>/dev/null && echo yes),,$(error needs Python 3.11 to 3.13; got $(or $(PYTHON),none): say which by PYTHON=/path/to/python3.12))
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[test]"
 	touch $@
 
 .venv/docs: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[docs]"
 	touch $@
 
 clean:
-	rm -rf .venv build site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info
+	rm -rf .venv build dist site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info

@@ -23,7 +23,7 @@ SLOW = (
     "cli/test_known_radius.py", "cli/test_linear_geometry.py", "cli/test_main.py", "cli/test_memory_command.py",
     "cli/test_noises_command.py", "cli/test_noises_everywhere.py", "cli/test_plan_command.py",
     "cli/test_route_command.py", "cli/test_sigma_per_input.py", "cli/test_zoo.py", "docs/test_pages.py", "engine/",
-    "ensembles/", "examples/", "hostile/", "cli/test_shared_memory.py", "memory/test_memory_kill.py",
+    "ensembles/", "examples/", "hostile/", "journeys/", "release/test_wheel.py", "cli/test_shared_memory.py", "memory/test_memory_kill.py",
     "memory/test_postgres.py", "memory/test_postgres_replicas.py",
     "memory/test_memory_made.py", "report/test_economy.py", "report/test_section_aces.py", "runs/test_faults.py",
     "runs/test_kill.py", "runs/test_remember.py", "server/", "studies/",

@@ -82,7 +82,8 @@ def check(name: str, config: Mapping[str, Any]) -> None:
     settings = config["settings"]
     if config["epoch"] != settings["epochs"]:
         sys.exit(f"training of {name} must be finished; got epoch {config['epoch']} of {settings['epochs']}")
-    start = f"{settings['data']}-{settings['arch']}-{settings['objective']}"
+    under = settings["noise"] if settings["objective"] == "gaussian" else settings["objective"]
+    start = f"{settings['data']}-{settings['arch']}-{under}"
     if name != start and not name.startswith(f"{start}-"):
         sys.exit(f"name of the checkpoint folder must begin with {start}; got {name}")
 

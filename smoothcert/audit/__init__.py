@@ -23,7 +23,14 @@ from typing import TypeVar
 from torch import Tensor
 
 from smoothcert.audit.assumptions import check_batches, check_noise
-from smoothcert.audit.certificates import Certified, UnderAttack, accuracy_under_attack, check_attack, check_fresh
+from smoothcert.audit.certificates import (
+    Attacked,
+    Certified,
+    UnderAttack,
+    accuracy_under_attack,
+    check_attack,
+    check_fresh,
+)
 from smoothcert.audit.chance import Check
 from smoothcert.audit.search import Force
 from smoothcert.bounds import check_alpha, check_draws
@@ -54,6 +61,7 @@ class AuditPlan:
     error: float = 0.001
     seed: int = field(default_factory=lambda: secrets.randbits(32))  # unless told, nobody can foresee what is tried
     threads: int | None = None
+    kept: int = 0  # attacked points that the report keeps, for a picture
 
     def __post_init__(self) -> None:
         for name in ("n", "draws", "steps"):
@@ -78,6 +86,7 @@ class AuditReport:
     under_attack: Sequence[UnderAttack]
     error: float
     seed: int  # that chose what was tried
+    attacked: Sequence[Attacked] = ()  # as many as the plan keeps, spread over the radii
 
     @property
     def violations(self) -> list[str]:
@@ -109,8 +118,8 @@ def audit(
         return AuditReport(
             [*checks, _untried("model and data that were certified are not here")], (), plan.error, plan.seed
         )
-    more, under_attack = _ask(here, source, run, inputs, plan, update)
-    return AuditReport([*checks, *more], under_attack, plan.error, plan.seed)
+    more, under_attack, attacked = _ask(here, source, run, inputs, plan, update)
+    return AuditReport([*checks, *more], under_attack, plan.error, plan.seed, attacked)
 
 
 def _check_counts(
@@ -134,12 +143,12 @@ def _check_counts(
 
 def _ask(
     loaded: Classifier, source: Source, run: Run, inputs: Inputs, plan: AuditPlan, update: Callable[..., None]
-) -> tuple[list[Check], list[UnderAttack]]:
+) -> tuple[list[Check], list[UnderAttack], list[Attacked]]:
     """The checks that ask the model."""
     if isinstance(source.classifier, Bundle):
         if plan.radii:
             raise OptionError("--radii must be asked of a run of one network; got a composition")
-        return [_untried("a composition is not one smoothed network")], []
+        return [_untried("a composition is not one smoothed network")], [], []
     spec, few = run.asked, [(int(index), inputs.tensor(place)) for place, index in enumerate(inputs.indices[:MIXED])]
     rows = [row.smoothed for row in run.rows]
     proven = [row for row in rows if row.predicted != ABSTAIN and spec.sampling is not None]
@@ -147,17 +156,31 @@ def _ask(
     chosen = _with_inputs(plan.sample(rows), inputs) if plan.radii else []
     force = Force(_slopes(loaded, inputs.tensor(0)), plan.steps, plan.draws, plan.seed)
     done, total = itertools.count(1), 2 * len(found) + len(chosen)
+    wanted, attacked = _spread(found, plan.kept), list[Attacked]()
 
     def tick() -> None:
         update(next(done), total, "certificates")
 
+    def keep(one: Attacked) -> None:
+        if one.certified in wanted:
+            attacked.append(one)
+
     checks = [
         check_batches(source, few, plan.seed),
         check_fresh(found, plan.n, plan.error, plan.seed, tick),
-        check_attack(found, force, plan.error, tick),
+        check_attack(found, force, plan.error, tick, keep),
     ]
     box = spec.data.scale is None
-    return checks, accuracy_under_attack(chosen, source, plan.radii, force, tick, box) if chosen else []
+    left = accuracy_under_attack(chosen, source, plan.radii, force, tick, box) if chosen else []
+    return checks, left, sorted(attacked, key=lambda one: one.certified.radius)
+
+
+def _spread(certificates: Sequence[Certified], number: int) -> list[Certified]:
+    """So many of those that have a radius, from the smallest to the largest, evenly apart."""
+    wide = sorted((one for one in certificates if one.radius > 0), key=lambda one: (one.radius, one.index))
+    if number >= len(wide):
+        return wide
+    return [wide[round((i + 0.5) * len(wide) / number - 0.5)] for i in range(number)]
 
 
 def _with_inputs(rows: Sequence[Row], inputs: Inputs) -> list[tuple[Row, Tensor]]:

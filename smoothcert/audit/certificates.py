@@ -126,22 +126,53 @@ def _against_stored(certified: Certified, hits: int, draws: int, level: float) -
     ]
 
 
-def check_attack(certificates: Sequence[Certified], force: Force, error: float, advance: Callable[[], None]) -> Check:
-    """Attack every certificate that has a radius."""
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """The weakest point that the attack found inside one certified ball."""
+
+    certified: Certified
+    point: Tensor
+    distance: float  # of the point from the input, in the norm of the certificate
+    lost: str | None  # what draws there say against the label; None where it stood
+    seed: int  # of the draws that looked
+
+    def support(self, at: Tensor) -> tuple[int, int]:
+        """How many draws at a point are for the label, and of how many; at `point` those that judged it."""
+        certified, cases = self.certified, self.certified.source.noise.cases
+        every = certified.exact and cases is not None
+        purpose, draws = (EVERY, cases or 0) if every else ("audit screen", SCREEN)
+        return certified.votes(at, purpose, draws, self.seed)[certified.label], draws
+
+
+def check_attack(
+    certificates: Sequence[Certified],
+    force: Force,
+    error: float,
+    advance: Callable[[], None],
+    met: Callable[[Attacked], None] = lambda attacked: None,
+) -> Check:
+    """Attack every certificate that has a radius; `met` is told each outcome."""
     wide = [certified for certified in certificates if certified.radius > 0]
     level, contradicted = chance.each(error, len(wide)), []
     for certified in wide:
-        index, x, label = certified.index, certified.x, certified.label
-        ball = Ball.of(certified.source.noise, certified.radius, certified.exact)
-        others = [other.x for other in wide if other.label != label]
-        point = worst(Target(certified.source, index, x, label, ball), _nearest(x, others), force)
-        if (found := judged(certified, point, level, force.seed)) is not None:
-            away = f"at distance {ball.distance(x, point):.6g}, inside {certified.radius:.6g}"
-            contradicted.append(f"input {index}: {away}, {found}")
+        others = [other.x for other in wide if other.label != certified.label]
+        found = _attack(certified, _nearest(certified.x, others), force, level)
+        if found.lost is not None:
+            away = f"at distance {found.distance:.6g}, inside {certified.radius:.6g}"
+            contradicted.append(f"input {certified.index}: {away}, {found.lost}")
+        met(found)
         advance()
     ascent = "" if force.network is None else f" and {force.steps} steps of ascent with {force.draws} draws"
     tried = f"{len(wide)} certificates attacked inside their radii by search{ascent}"
     return chance.weighed(Check("attack", len(wide), tried), contradicted, _largest_alpha(wide), error)
+
+
+def _attack(certified: Certified, towards: Sequence[Tensor], force: Force, level: float) -> Attacked:
+    x, source = certified.x, certified.source
+    ball = Ball.of(source.noise, certified.radius, certified.exact)
+    point = worst(Target(source, certified.index, x, certified.label, ball), towards, force)
+    lost = judged(certified, point, level, force.seed)
+    return Attacked(certified, point, ball.distance(x, point), lost, force.seed)
 
 
 def judged(certified: Certified, point: Tensor, level: float, seed: int) -> str | None:

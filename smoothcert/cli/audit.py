@@ -9,12 +9,15 @@ import typer
 
 from smoothcert.cli import options as o
 from smoothcert.cli import panels
-from smoothcert.cli.console import Json, print_json, say
+from smoothcert.cli.console import Json, print_json, say, wrote
 from smoothcert.errors import OptionError
 from smoothcert.progress import bar
 
 if TYPE_CHECKING:
     from smoothcert.audit import AuditReport
+    from smoothcert.runs.run import Run
+
+PICTURED = 4  # attacked inputs in a picture
 
 
 def command(
@@ -37,6 +40,9 @@ def command(
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
+    picture: Annotated[
+        Path | None, panels.means(help="Draw attacked inputs beside their originals, as .svg and .png.")
+    ] = None,
     threads: o.Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -47,6 +53,7 @@ def command(
 
     smoothcert audit runs/a
     smoothcert audit runs/a --radii 0.25,0.5 --draws 128
+    smoothcert audit runs/a --picture edge.png
     """
     from smoothcert.audit import AuditPlan, audit
     from smoothcert.runs.store import read
@@ -56,15 +63,36 @@ def command(
     if any(not 0 < radius < float("inf") for radius in asked):
         raise OptionError(f"--radii must be positive numbers; got '{radii}'")
     chosen = {} if seed is None else {"seed": seed}
-    plan = AuditPlan(inputs, n, asked, draws, steps, redraw, error, threads=threads, **chosen)
+    kept = 0 if picture is None else PICTURED
+    plan = AuditPlan(inputs, n, asked, draws, steps, redraw, error, threads=threads, kept=kept, **chosen)
+    opened = read(run)
+    _check_picture(opened, picture)
     with bar(f"audit {run.name}", "trials") as update:
-        report = audit(read(run), plan, Places(model, data, memory), update)
+        report = audit(opened, plan, Places(model, data, memory), update)
     if as_json:
         print_json(_answer(run, report))
     else:
         say(_as_text(report))
+    if picture is not None:
+        _draw(opened, report, picture)
     if report.violations:
         raise typer.Exit(1)
+
+
+def _check_picture(run: Run, picture: Path | None) -> None:
+    """Refuse what cannot be drawn before anything is attacked."""
+    if picture is not None:
+        from smoothcert.report.edge import check_pictures
+
+        o.check_place("--picture", picture)
+        check_pictures(run)
+
+
+def _draw(run: Run, report: AuditReport, picture: Path) -> None:
+    from smoothcert.report import plots
+    from smoothcert.report.edge import edge_figure
+
+    wrote(*plots.save(edge_figure(run, report.attacked), picture))
 
 
 def _as_text(report: AuditReport) -> str:

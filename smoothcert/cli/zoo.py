@@ -120,8 +120,8 @@ def _percent(measured: CertifiedFigures, radius: str) -> str:
 
 
 def _protocol(measured: CertifiedFigures) -> str:
-    every = f"every {measured.skip}th " if measured.skip > 1 else ""
+    every = f"every {measured.skip}th of " if measured.skip > 1 else ""
     return (
-        f"{every}of {measured.data} ({measured.split}), {measured.inputs} inputs, "
+        f"{every}{measured.data} ({measured.split}), {measured.inputs} inputs, "
         f"n0 = {measured.n0}, n = {measured.n:,}, alpha = {measured.alpha:g}"
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from smoothcert.files import write_whole
 from smoothcert.report import curve_panel, meaning, render, report, tables
+from smoothcert.report.headline import headline
 from smoothcert.report.inputs import Gallery, Listing, evenly, galleries, listing
 from smoothcert.report.metrics import LEVEL, Figures, Share, default_radii, figures, radius_name, same_inputs
 from smoothcert.report.section import Section, Table
@@ -22,6 +23,7 @@ from smoothcert.report.tables import NORMS, percent, span
 from smoothcert.runs.run import Run
 
 CARDS = 3  # radii among the headline figures
+SENTENCES = 3  # runs that the first screen has a sentence for
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class PageRun:
     """One run as the page shows it."""
 
     figures: Figures
+    headline: tuple[str, str]  # a statement, and its risk
     conditions: list[str]  # data, noise, alpha, seed: what the figures stand under; those all runs share are not here
     colour: int | None  # of its curve
     cards: list[Card]
@@ -74,6 +77,8 @@ def page(
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         runs=shown,
         several=len(runs) > 1,
+        first=shown[:SENTENCES],
+        same_risk=len({run.headline[1] for run in shown}) == 1,
         shared=shared,
         certified=certified,
         norm=NORMS[certified[0].claim.norm] if certified else "",
@@ -136,6 +141,10 @@ def _headline_radii(run: Figures) -> list[tuple[float, Share]]:
     return evenly([pair for pair in known if pair[1].hits], CARDS) or known[:1] or [least]
 
 
+def _middle(known: Sequence[tuple[float, Share]]) -> tuple[float, Share]:
+    return known[len(known) // 2]
+
+
 def conditions(run: Run) -> list[str]:
     """What a reader must know to compare the figures with others."""
     spec = run.spec
@@ -190,6 +199,7 @@ def _run(run: Run, radii: Sequence[float], shared: Sequence[str], runs: Sequence
     settings |= {"memory": run.memory._asdict()} if run.memory else {}
     return PageRun(
         figures=found,
+        headline=headline(run, found, *_middle(_headline_radii(found))),
         conditions=[line for line in conditions(run) if line not in shared],
         colour=_colour(run, runs),
         cards=list(cards(found)),

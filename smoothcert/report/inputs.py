@@ -112,10 +112,8 @@ def album(run: Run) -> Album | str:
     spec = run.spec
     if spec is None:
         return "the run does not say what its inputs were"
-    if spec.data.scale is not None:
-        return f"inputs {spec.data.units} are no pictures"
-    if not (len(spec.shape) == 3 and spec.shape[0] in (1, 3) and min(spec.shape[1:]) > 1):
-        return f"inputs of shape {'×'.join(map(str, spec.shape))} are no pictures"
+    if (reason := no_pictures(spec)) is not None:
+        return reason
     if spec.inputs * math.prod(spec.shape) > LARGEST:
         return "there are too many inputs to check quickly that they are those that were certified"
     try:
@@ -125,6 +123,15 @@ def album(run: Run) -> Album | str:
     if inputs.digest != spec.data_digest:
         return f"{spec.data.spec} is no longer what was certified: its hash differs"
     return Album(inputs, spec)
+
+
+def no_pictures(spec: Spec) -> str | None:
+    """Why the inputs of a run cannot be shown as pictures; None where they can."""
+    if spec.data.scale is not None:
+        return f"inputs {spec.data.units} are no pictures"
+    if not (len(spec.shape) == 3 and spec.shape[0] in (1, 3) and min(spec.shape[1:]) > 1):
+        return f"inputs of shape {'×'.join(map(str, spec.shape))} are no pictures"
+    return None
 
 
 @lru_cache(maxsize=2)

@@ -122,7 +122,7 @@ def test_half_precision_on_disk_is_single_precision_when_loaded(add, tmp_path):
 
 
 def test_a_network_against_patches_becomes_an_entry(add, tmp_path, monkeypatch, capsys):
-    name = "digits-digits_cnn-gaussian-band4"
+    name = "digits-digits_cnn-band-4"
     checkpoint, folder = tmp_path / name, tmp_path / "zoo"
     folder.mkdir()
     (folder / "zoo.toml").touch()
