@@ -25,18 +25,9 @@ class PanelCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then the options of each panel."""
-        shown = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
-        many = sum(param.param_type_name == "option" for param in self.params) > FEW
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{panel: [] for panel in PANELS}, "Options": []}
-        for param, record in shown:
-            panel = getattr(param, "rich_help_panel", None) or PANELS[-1]  # --help, which is typer's
-            title = panel if many else "Options"
-            if record is not None:
-                sections["Arguments" if param.param_type_name == "argument" else title].append(record)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+        for title, records in sections(self, ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """One command a line, to be copied: never wrapped."""
@@ -44,3 +35,15 @@ class PanelCommand(TyperCommand):
             with formatter.section("Examples"):
                 for line in self.epilog.splitlines():
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Names and help of a command's arguments and options, by panel; few options stand in one list."""
+    many = sum(param.param_type_name == "option" for param in command.params) > FEW
+    found: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Arguments", *PANELS, "Options")}
+    for param in command.get_params(ctx):
+        panel = getattr(param, "rich_help_panel", None) or PANELS[-1]  # --help, which is typer's
+        title = "Arguments" if param.param_type_name == "argument" else panel if many else "Options"
+        if (record := param.get_help_record(ctx)) is not None:
+            found[title].append(record)
+    return {title: records for title, records in found.items() if records}
