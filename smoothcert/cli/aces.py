@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import Json, print_json, say, wrote
 from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.cli.report import LAYOUTS, parse_radii, print_table
@@ -21,21 +22,23 @@ from smoothcert.progress import remark
 if TYPE_CHECKING:
     from smoothcert.runs.components import Components
 
-app = typer.Typer(help="Compositional architectures: a certified network, an accurate one, a selection between them.")
+app = typer.Typer(help="Select between a certified and an accurate network.")
 
-Draws = Annotated[int, typer.Option("--n", "--N", help="Draws of each test.")]
-Look = Annotated[int, typer.Option(help="First draws of the test, which also predict: natural accuracy.")]
-Theta = Annotated[float, typer.Option(help="Threshold of the stored rows; `aces combine` gives any other.")]
-OtherCore = Annotated[Path | None, typer.Option(help="Run of the core there, as --core.")]
+Draws = Annotated[int, panels.draws("--n", "--N", help="Make this many draws for each test.")]
+Look = Annotated[int, panels.draws(help="Predict, for natural accuracy, by this many first draws of the test.")]
+Theta = Annotated[float, panels.what(help="Store rows at this threshold; `aces combine` gives any other.")]
+OtherCore = Annotated[Path | None, panels.data(help="Read the core's run on those inputs, as for --core.")]
 
 
 @app.command("certify")
 @draws
 def certify(
     drawing: Drawing,
-    certify: Annotated[str, typer.Option(help="The certified network; takes what MODEL of certify takes.")],
-    core: Annotated[str, typer.Option(help="The accurate network, called once an input, without noise.")],
-    select: Annotated[str | None, typer.Option(help="Selection network; default: the certified one's entropy.")] = None,
+    certify: Annotated[str, panels.what(help="Certify with this network, named as MODEL of certify.")],
+    core: Annotated[str, panels.what(help="Call this accurate network once per input, without noise.")],
+    select: Annotated[
+        str | None, panels.what(help="Select with this network.", show_default="the entropy of the certified one")
+    ] = None,
     sigma: o.Sigma = None,
     noise: o.NoiseName = "gaussian",
     arithmetic: o.Arithmetic = None,
@@ -46,7 +49,9 @@ def certify(
     alpha: o.Alpha = o.ALPHA,
     set_: o.NoiseSet = None,
 ) -> None:
-    """Certify a composition: the certified network where it is selected, else the core. All thresholds from one pass.
+    """Certify a composition of two networks and a selection.
+
+    The certified network answers where it is selected, else the core. One pass serves all thresholds.
 
     smoothcert aces certify --certify models/a --core models/b --data cifar10 --skip 20 --sigma 0.25 --out runs/aces
     """
@@ -82,7 +87,9 @@ def select(
     alpha: o.Alpha = o.ALPHA,
     set_: o.NoiseSet = None,
 ) -> None:
-    """Draw a selection network alone, to be combined with any certified network and core afterwards.
+    """Draw a selection network alone, to combine it later.
+
+    `smoothcert aces combine` takes it with any certified network and core.
 
     smoothcert aces select models/a-select --data cifar10 --skip 20 --sigma 0.25 --out runs/a-select
     """
@@ -103,23 +110,31 @@ def select(
 
 @app.command("combine")
 def combine(
-    certify: Annotated[Path, typer.Option(help="Run of the certified network, or the prefix of published logs.")],
-    core: Annotated[Path | None, typer.Option(help="Run of the core, or a table of idx and predict.")] = None,
-    select: Annotated[str | None, typer.Option(help="Run that selects, or entropy; default: as in --certify.")] = None,
-    theta: Annotated[str | None, typer.Option(help="Thresholds, as in 0.1,0.3, or all.  [default: tenths]")] = None,
-    theta_for: Annotated[str | None, typer.Option(help="By hold-out inputs: natural-accuracy=0.9 or acr=0.4.")] = None,
-    holdout: Annotated[Path | None, typer.Option(help="Run of the certified network on other inputs.")] = None,
+    certify: Annotated[Path, panels.what(help="Read the certified network's run, or logs with this prefix.")],
+    core: Annotated[Path | None, panels.what(help="Read the core's run, or a table of idx and predict.")] = None,
+    select: Annotated[
+        str | None, panels.what(help="Select by this run, or by entropy.", show_default="as in --certify")
+    ] = None,
+    theta: Annotated[
+        str | None, panels.what(help="Combine at these thresholds, such as 0.1,0.3, or at all.", show_default="tenths")
+    ] = None,
+    theta_for: Annotated[
+        str | None, panels.what(help="Choose theta on hold-out inputs: natural-accuracy=0.9 or acr=0.4.")
+    ] = None,
+    holdout: Annotated[Path | None, panels.data(help="Read the certified network's run on hold-out inputs.")] = None,
     holdout_core: OtherCore = None,
-    holdout_select: Annotated[str | None, typer.Option(help="What selects there, as --select.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Another alpha than that of --certify.")] = None,
+    holdout_select: Annotated[
+        str | None, panels.data(help="Select on those inputs by this run, as for --select.")
+    ] = None,
+    alpha: Annotated[float | None, panels.draws(help="Use this significance instead of that of --certify.")] = None,
     radii: o.ReportRadii = None,
     as_json: Json = False,
-    tables: Annotated[str, typer.Option(help="Layout of the table: text, md or latex.")] = "text",
-    plots: Annotated[Path | None, typer.Option(help="Folder to write pictures into, as SVG and PNG.")] = None,
-    baseline: Annotated[list[Path] | None, typer.Option(help="Run of one smoothed network to compare with.")] = None,
-    log: Annotated[Path | None, typer.Option(help="Write the rows at the one theta, as a Cohen-style log.")] = None,
+    tables: Annotated[str, panels.means(help="Lay out the table as text, md or latex.")] = "text",
+    plots: Annotated[Path | None, panels.means(help="Write pictures to this folder, as .svg and .png.")] = None,
+    baseline: Annotated[list[Path] | None, panels.data(help="Compare with this run of one smoothed network.")] = None,
+    log: Annotated[Path | None, panels.means(help="Write the rows at one theta to this Cohen-style log.")] = None,
 ) -> None:
-    """Combine stored component runs into a composition at any threshold.
+    """Combine stored runs into a composition at any threshold.
 
     smoothcert aces combine --certify runs/aces --theta all --plots pictures
     smoothcert aces combine --certify runs/a --core runs/accurate --select runs/a-select --theta 0.5
@@ -212,11 +227,11 @@ def _print(found: Components, thetas: list[float], radii: list[float] | None, as
 
 @app.command("labels")
 def labels(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A predict or certify run over the training split.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Read a predict or certify run over the training split.")],
     out: o.Labels,
-    eta: Annotated[float, typer.Option(help="Label 1 where the share of right answers is above this.")] = 0.5,
+    eta: Annotated[float, typer.Option(help="Label 1 where the share of right answers exceeds this.")] = 0.5,
 ) -> None:
-    """Label training inputs by whether the network of a run is right about them under noise.
+    """Label inputs by whether a network is right under noise.
 
     smoothcert predict models/a --data cifar10 --split train --sigma 0.25 --n 1000 --out runs/a-train
     smoothcert aces labels runs/a-train --eta 0.5 --out labels.npz

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import Json, print_json, say, wrote
 from smoothcert.errors import OptionError
 from smoothcert.progress import bar
@@ -21,26 +22,34 @@ PICTURED = 4  # attacked inputs in a picture
 
 def command(
     run: o.RunFolder,
-    inputs: Annotated[int, typer.Option(help="Certificates to attack and to test again; -1: all.")] = 100,
-    n: Annotated[int, typer.Option("--n", "--N", help="Fresh draws that test a certificate again.")] = 1000,
-    radii: Annotated[str | None, typer.Option(help="r1,r2,…: also the accuracy under attack at these radii.")] = None,
-    draws: Annotated[int, typer.Option(help="Noisy copies behind a gradient, and an answer under attack.")] = 128,
-    steps: Annotated[int, typer.Option(help="Steps of gradient ascent, where there are gradients.")] = 10,
-    redraw: Annotated[int, typer.Option(help="Inputs to draw again from their seeds.")] = 3,
-    error: Annotated[float, typer.Option(help="Probability that an honest run is accused.")] = 0.001,
+    inputs: Annotated[int, panels.what(help="Attack and retest this many certificates; -1 takes all.")] = 100,
+    n: Annotated[int, panels.draws("--n", "--N", help="Retest a certificate with this many fresh draws.")] = 1000,
+    radii: Annotated[
+        str | None, panels.what(help="Also measure accuracy under attack at these radii, r1,r2,….")
+    ] = None,
+    draws: Annotated[
+        int, panels.draws(help="Use this many noisy copies for a gradient, or to answer an attack.")
+    ] = 128,
+    steps: Annotated[int, panels.what(help="Attack by this many steps of gradient ascent, given gradients.")] = 10,
+    redraw: Annotated[int, panels.draws(help="Redraw this many inputs from their seeds.")] = 3,
+    error: Annotated[float, panels.draws(help="Accuse an honest run with at most this probability.")] = 0.001,
     seed: Annotated[
-        int | None, typer.Option(help="Chooses inputs, directions and fresh noise.  [default: at random]")
+        int | None,
+        panels.draws(help="Seed the choice of inputs, the directions and the fresh noise.", show_default="random"),
     ] = None,
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw attacked inputs beside the originals here, as .svg and .png.")
+        Path | None, panels.means(help="Draw attacked inputs beside their originals, as .svg and .png.")
     ] = None,
     threads: o.Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Try to prove a run wrong: attack inside its radii, test again, look at noise, scores and counts. Exit 1 if it is.
+    """Try to prove a run wrong, by attacks and fresh draws.
+
+    It attacks inside the certified radii, tests again, and examines noise, scores and counts. It exits with 1 if the
+    run is wrong.
 
     smoothcert audit runs/a
     smoothcert audit runs/a --radii 0.25,0.5 --draws 128

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.drawing import Drawing, draws
 
 if TYPE_CHECKING:
@@ -21,17 +20,23 @@ def command(
     noise: o.NoiseName = "gaussian",
     arithmetic: o.Arithmetic = None,
     radius: o.Radius = None,
-    radii: Annotated[str | None, typer.Option(help="Or several: r1,r2,… from one stream of draws.")] = None,
+    radii: Annotated[str | None, panels.what(help="Certify several radii r1,r2,… with the same draws.")] = None,
     patch: o.Patch = None,
     sampling: Annotated[
-        str | None, typer.Option(help="fixed, runner_up, pilot, exhaustive; with a radius: spending, staged, anytime.")
+        str | None,
+        panels.draws(
+            help="Choose how many draws are made, by the name of a scheme.",
+            show_default="fixed; spending for a radius; exhaustive for a noise of few cases",
+        ),
     ] = None,
-    n: Annotated[int | None, typer.Option("--n", "--N", help="Draws that test the class.  [default: 100000]")] = None,
+    n: Annotated[
+        int | None, panels.draws("--n", "--N", help="Test the class with this many draws.", show_default="100000")
+    ] = None,
     n0: o.N0 = 100,
-    against: Annotated[str, typer.Option(help="Class to test: guess (by n0 draws), leader or labels.")] = "guess",
+    against: Annotated[str, panels.what(help="Test the guess (by n0 draws), the leader or the labels.")] = "guess",
     alpha: o.Alpha = o.ALPHA,
     sigma_per_input: Annotated[
-        bool, typer.Option("--sigma-per-input", help="First search each input's own noise level, from --sigma on.")
+        bool, panels.noise("--sigma-per-input", help="First search for each input's own noise level, from --sigma on.")
     ] = False,
     steps: o.SearchSteps = None,
     draws: o.SearchDraws = None,
@@ -39,20 +44,34 @@ def command(
     sigma_bounds: o.SigmaBounds = None,
     sigma_search: o.SigmaSearch = None,
     evaluations: o.SearchEvaluations = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Search for the class that leads at each level.")] = False,
+    follow: Annotated[
+        bool, panels.noise("--follow", help="Follow the class that leads at each noise level of the search.")
+    ] = False,
     steps_in: Annotated[
-        str | None, typer.Option(help="What an ascent steps in: sigma or lam.  [default: lam for uniform noise]")
+        str | None, panels.noise(help="Let an ascent step in sigma or in lam.", show_default="lam for uniform noise")
     ] = None,
     memory: o.Memory = None,
     order: o.MemoryOrder = None,
     frozen: o.Frozen = False,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, of the noise or the sampling.")] = None,
+    set_: Annotated[
+        list[str] | None, panels.noise("--set", help="Set another option of the noise or the sampling, as name=value.")
+    ] = None,
 ) -> None:
-    """Certify every input: its label cannot change within the radius found, except with probability alpha.
+    """Certify each input: its label holds within the radius found.
 
-    With --memory the radius is the memory's promise: every later query inside it gets this label from this memory.
+    Each certificate is wrong with probability at most alpha. With --memory (a file or
+    postgresql://…, made if missing) the radius is the memory's promise: every later query inside it gets this label
+    from this memory.
+
+    MODEL is a checkpoint folder, hf:FOLDER, an .onnx, .pt2 or .joblib file, a zoo name, or module:callable.
+
+    Noises: gaussian, gaussian_grid (l2); uniform, splitting (l1); discrete (l0); band, block (patches).
+
+    Samplings: fixed, runner_up, pilot, exhaustive; for a given radius: spending, staged, anytime.
 
     smoothcert certify models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a
+    smoothcert certify model.onnx --data mine.npz --sigma 0.5 --radius 0.5 --out runs/b
+    smoothcert certify models/a --data cifar10 --sigma 0.25 --memory m.sqlite --out runs/c
     """
     from smoothcert.procedures.certify import Certify
     from smoothcert.runs.remember import MemoryUse
@@ -78,13 +97,16 @@ def predict(
     sigma: o.Sigma = None,
     noise: o.NoiseName = "gaussian",
     arithmetic: o.Arithmetic = None,
-    n: Annotated[int, typer.Option("--n", "--N", help="Draws for each input.")] = 1000,
+    n: Annotated[int, panels.draws("--n", "--N", help="Make this many draws for each input.")] = 1000,
     alpha: o.Alpha = o.ALPHA,
     memory: o.AskedMemory = None,
     set_: o.NoiseSet = None,
 ) -> None:
-    """Predict with the smoothed classifier; abstain where n draws cannot tell the two leading classes apart.
+    """Predict with the smoothed classifier, or abstain.
 
+    It abstains where n draws cannot tell the two leading classes apart.
+
+    smoothcert predict cifar10-resnet8-gaussian-0 --data cifar10 --max 100 --sigma 0.25 --n 100 --out runs/quick
     smoothcert predict models/a --data cifar10 --skip 20 --sigma 0.25 --out runs/a-predict
     """
     from smoothcert.procedures.predict import Predict

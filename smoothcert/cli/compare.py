@@ -23,19 +23,23 @@ NAMED = ("acr", "accuracy")  # figures that --fail-below takes besides radii
 
 
 def command(
-    first: Annotated[Path, typer.Argument(metavar="A", help="Run or Cohen-style log that is the measure.")],
-    others: Annotated[list[Path], typer.Argument(metavar="B", help="Runs or logs that are held against it.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="Compare with this run or Cohen-style log.")],
+    others: Annotated[list[Path], typer.Argument(metavar="B", help="Compare these runs or logs.")],
     radii: o.ReportRadii = None,
-    fail_below: Annotated[str | None, typer.Option(help="Exit 1 if B − A is below: acr=-0.01,0.5=-0.02.")] = None,
+    fail_below: Annotated[
+        str | None, typer.Option(help="Exit 1 if B − A is below these limits: acr=-0.01,0.5=-0.02.")
+    ] = None,
     as_json: Json = False,
     tables: o.Tables = None,
-    names: Annotated[str | None, typer.Option(help="What to call the runs, as in old,new.")] = None,
+    names: Annotated[str | None, typer.Option(help="Call the runs by these names, such as old,new.")] = None,
     norm: LogNorm = None,
 ) -> None:
-    """Hold run B against run A, on the inputs that both hold. Runs that were asked something else are refused.
+    """Compare runs with run A, on the inputs that both have.
 
-    Several runs B are held against A each, and intervals and tests are corrected for their number.
+    Runs that were asked something else are refused. With several runs B, each is compared with A, and intervals and
+    tests are corrected for their number.
 
+    smoothcert compare runs/a runs/b --radii 0.25,0.5
     smoothcert compare runs/old runs/new --fail-below acr=-0.01,0.5=-0.02
     """
     _check_layout(as_json, tables)
@@ -100,13 +104,15 @@ def parse_limits(text: str) -> dict[str, float]:
 
 
 def history(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with runs somewhere below it.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Read every run below this folder.")],
     radii: o.ReportRadii = None,
     as_json: Json = False,
     tables: o.Tables = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it, as SVG and PNG.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the curves to this file, as .svg and .png.")] = None,
 ) -> None:
-    """The figures of every version of a model, in time order: runs that were asked the same stand together.
+    """Show the figures of every version of a model over time.
+
+    Runs that were asked the same stand together.
 
     smoothcert history runs --plot history.svg
     """

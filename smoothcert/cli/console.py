@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
+from smoothcert.cli import panels
 from smoothcert.progress import in_one_line, remark, spelled
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 NARROWEST = 20  # columns; in fewer nothing can be read
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, panels.means("--json", help="Print JSON.")]
 
 
 class DefaultCommandGroup(TyperGroup):

@@ -13,14 +13,19 @@ from smoothcert.cli.console import Json, print_grid, print_json, say
 from smoothcert.errors import unknown
 from smoothcert.progress import fitted_progress
 
-app = typer.Typer(help="Data sets: fetch them, and see which there are.")
+app = typer.Typer(help="Fetch, list, scale and digest data sets.")
 
 _PATIENCE = 2.0  # seconds before a download shows its progress
 
 
 @app.command("get")
-def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert data list` names it.")]) -> None:
-    """Fetch a data set, verify it by checksum and cache it (SMOOTHCERT_DATA says where)."""
+def get(name: Annotated[str, typer.Argument(help="Fetch this data set, named as by `smoothcert data list`.")]) -> None:
+    """Fetch a data set, verify its checksum and cache it.
+
+    SMOOTHCERT_DATA says where.
+
+    smoothcert data get cifar10
+    """
     part = catalog.build("data", name)
     if part.embedded:
         say(f"{name} is embedded; there is nothing to fetch")
@@ -32,7 +37,10 @@ def get(name: Annotated[str, typer.Argument(help="The data set, as `smoothcert d
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """Show the data sets by name, with their sizes, shapes, and where they are cached."""
+    """List data sets: sizes, shapes, and where they are cached.
+
+    smoothcert data list
+    """
     parts = {name: catalog.build("data", name) for name in catalog.names("data")}
     if as_json:
         print_json([_facts(name, part) for name, part in parts.items()])
@@ -50,13 +58,19 @@ def list_(as_json: Json = False) -> None:
 
 @app.command("digest")
 def digest(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Data set's name, file.npz, or a folder of images.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="Read a named data set, an .npz file or a folder of images.")
+    ],
     split: o.Split = "train",
-    contents: Annotated[bool, typer.Option("--contents", help="Also of the values: opens every file.")] = False,
+    contents: Annotated[
+        bool, typer.Option("--contents", help="Also digest the values, which opens every file.")
+    ] = False,
     range: o.Range = None,
     image_size: o.ImageSize = None,
 ) -> None:
-    """Print the digest that checkpoints keep of their data: of a folder, the sha256 of its listing.
+    """Print the digest that checkpoints keep of their data.
+
+    Of a folder it is the sha256 of its listing.
 
     smoothcert data digest /data/imagenet --split train --image-size 224
     """
@@ -69,12 +83,12 @@ def digest(
 
 @app.command("scale")
 def scale(
-    training: Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data: an .npz file with inputs x.")],
-    out: Annotated[Path, typer.Option(help="The .json file to write, for --scale.")],
-    kind: Annotated[str, typer.Option(help="minmax or standard.")] = "standard",
+    training: Annotated[Path, typer.Argument(metavar="TRAIN", help="Read training data, an .npz file with inputs x.")],
+    out: Annotated[Path, typer.Option(help="Write this .json file, for `smoothcert certify --scale`.")],
+    kind: Annotated[str, typer.Option(help="Fit a minmax or a standard scale.")] = "standard",
     layout: o.Layout = None,
 ) -> None:
-    """Fit a scale to every feature of training data: a file that `certify --scale` takes.
+    """Fit a scale to each feature, for `certify --scale`.
 
     smoothcert data scale train.npz --kind standard --out scale.json
     """

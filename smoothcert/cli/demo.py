@@ -19,14 +19,20 @@ TRAINING = ("--sigma", SIGMA, "--epochs", 40, "--batch", 64, "--schedule", "one_
 
 
 def command(
-    out: Annotated[Path, typer.Option(help="Folder for networks, runs and the report.")] = Path("smoothcert-demo"),
-    n: Annotated[int, typer.Option("--n", "--N", help="Draws for each certificate.")] = 10_000,
-    max: Annotated[int, typer.Option(help="How many test inputs to certify.")] = 100,
+    out: Annotated[Path, typer.Option(help="Write networks, runs and the report to this folder.")] = Path(
+        "smoothcert-demo"
+    ),
+    n: Annotated[int, typer.Option("--n", "--N", help="Make this many draws for each certificate.")] = 10_000,
+    max: Annotated[int, typer.Option(help="Certify this many test inputs.")] = 100,
     threads: o.Threads = None,
 ) -> None:
-    """Train three small networks on handwritten digits, certify each and all as one, verify, write a report.
+    """Train, certify, verify and report three small networks.
 
-    Everything is an ordinary command, printed before it runs: repeat any of them with your own model.
+    It takes minutes on handwritten digits, and certifies the ensemble of the three as well. Each step is an
+    ordinary command, printed before it runs: repeat any of them with your own model.
+
+    smoothcert demo
+    smoothcert demo --n 1000 --max 20 --out quick-demo
     """
     from smoothcert.cli.main import run
     from smoothcert.data import Subset

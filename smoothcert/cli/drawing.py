@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_type_hints
 
-import typer
-
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import columns, put, say
 from smoothcert.errors import OptionError, require_room
 from smoothcert.progress import remark, run_bar
@@ -31,14 +30,17 @@ class Drawing(NamedTuple):
     """The options, and the run that they are for."""
 
     data: o.Data
-    out: Annotated[Path, typer.Option(help="Folder of the run; an unfinished one is continued.")]
+    out: Annotated[Path, panels.means(help="Write the run to this folder, or resume an unfinished one.")]
     skip: o.Skip = 1
     max: o.Max = -1
     start: o.Start = 0
     split: o.Split = "test"
     seed: o.RunSeed = "0"
     batch: Annotated[
-        int | None, typer.Option(help="Rows of a forward pass.  [default: 64; small images 256, large ones 8]")
+        int | None,
+        panels.means(
+            help="Send this many rows through the model at once.", show_default="64; small images 256, large ones 8"
+        ),
     ] = None
     range: o.Range = None
     image_size: o.ImageSize = None
@@ -52,8 +54,10 @@ class Drawing(NamedTuple):
     precision: o.Precision = "float32"
     engine: o.Engine = "auto"
     threads: o.Threads = None
-    ray: Annotated[str | None, typer.Option(help="Draw on a Ray cluster: local, or HOST:PORT.")] = None
-    ray_workers: Annotated[int | None, typer.Option(help="Ray workers; default: as many as there are cores.")] = None
+    ray: Annotated[str | None, panels.means(help="Draw on a Ray cluster: local or HOST:PORT.")] = None
+    ray_workers: Annotated[
+        int | None, panels.means(help="Start this many Ray workers.", show_default="one per core")
+    ] = None
 
     def cluster(self) -> Cluster | None:
         """Where the draws are made, if not here."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import DefaultCommandGroup, Json, columns, print_json, put, say
 from smoothcert.errors import ModelError, OptionError
 from smoothcert.progress import counting, remark
@@ -32,44 +33,51 @@ class EnsembleCommands(DefaultCommandGroup):
     default = "make"
 
 
-app = typer.Typer(
-    cls=EnsembleCommands, help="Ensembles: make one of several models, or forecast what more members will bring."
-)
+app = typer.Typer(cls=EnsembleCommands, help="Make an ensemble, or forecast what more members bring.")
 
 
 @app.command("make")
 def make(
-    members: Annotated[list[str], typer.Argument(metavar="MEMBERS...", help="Models, as MODEL of certify.")],
-    out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
-    vote: Annotated[str | None, typer.Option(help="soft (default), softmax, hard, max_margin, weighted.")] = None,
+    members: Annotated[
+        list[str], typer.Argument(metavar="MEMBERS...", help="Combine these models, named as for certify.")
+    ],
+    out: Annotated[Path, panels.means(help="Write composite.json to this folder.")],
+    vote: Annotated[
+        str | None, panels.what(help="Vote by soft, softmax, hard, max_margin or weighted.", show_default="soft")
+    ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="0.2,0.8, or fitted on hold-out data: learned, optimal, signed.")
+        str | None, panels.what(help="Weight by 0.2,0.8,… or fit learned, optimal or signed weights.")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value, of learned, optimal, signed or the noise.")
+        list[str] | None, panels.what("--set", help="Set another option of the weights or the noise, as name=value.")
     ] = None,
-    best: Annotated[int | None, typer.Option(help="Take only the K most accurate on hold-out data.")] = None,
-    consensus: Annotated[int | None, typer.Option(help="Where the first K agree, they answer for all.")] = None,
-    early_exit: Annotated[bool, typer.Option("--early-exit", help="Ask member after member until sure.")] = False,
-    threshold: Annotated[float, typer.Option(help="Early exit: how sure the first must be alone.")] = 0.999,
-    level: Annotated[float, typer.Option(help="Early exit: of the interval around the mean of several.")] = 0.05,
-    data: Annotated[str | None, typer.Option(help="Hold-out data, for weights and order.")] = None,
-    held_out: Annotated[
-        bool, typer.Option("--held-out", help="Instead: the training inputs that all members kept back.")
+    best: Annotated[int | None, panels.what(help="Take only the K most accurate on hold-out data.")] = None,
+    consensus: Annotated[int | None, panels.what(help="Let the first K answer for all where they agree.")] = None,
+    early_exit: Annotated[
+        bool, panels.what("--early-exit", help="Ask one member after another until the answer is sure.")
     ] = False,
-    sigma: Annotated[float | None, typer.Option(help="Noise on hold-out data: that of the certification.")] = None,
+    threshold: Annotated[float, panels.what(help="Exit after one member if it is this sure.")] = 0.999,
+    level: Annotated[
+        float, panels.what(help="Exit after several by an interval of this level around their mean.")
+    ] = 0.05,
+    data: Annotated[str | None, panels.data(help="Fit weights and order on this hold-out data.")] = None,
+    held_out: Annotated[
+        bool, panels.data("--held-out", help="Fit them instead on the inputs that all members held out.")
+    ] = False,
+    sigma: Annotated[float | None, panels.noise(help="Set the noise level sigma at which you will certify.")] = None,
     noise: o.NoiseName = "gaussian",
     split: o.Split = "test",
-    start: Annotated[int, typer.Option(help="First index of the hold-out data.")] = 1,
-    skip: Annotated[int, typer.Option(help="Take every SKIP-th; what is taken cannot be certified later.")] = 20,
+    start: Annotated[int, panels.data(help="Start the hold-out data at this index.")] = 1,
+    skip: Annotated[int, panels.data(help="Hold out every SKIP-th input; never certify those later.")] = 20,
     max: o.Max = -1,
     seed: o.Seed = 0,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     threads: o.Threads = None,
 ) -> None:
-    """Make an ensemble: a folder that every command takes as MODEL.
+    """Make an ensemble that every command takes as MODEL.
 
+    smoothcert ensemble models/a models/b models/c --out models/abc
     smoothcert ensemble models/a models/b models/c --consensus 2 --data cifar10 --sigma 0.25 --out models/abc
     """
     from smoothcert.ensembles.making import make_ensemble
@@ -197,17 +205,25 @@ def _short(value: Any) -> str:
 
 @app.command("forecast")
 def forecast(
-    members: Annotated[list[str], typer.Argument(help="Models alike but for their seeds; three or more tell most.")],
+    members: Annotated[
+        list[str], typer.Argument(help="Use models that differ only in their seeds, best three or more.")
+    ],
     data: o.Data,
     sigma: o.Sigma = None,
     noise: o.NoiseName = "gaussian",
-    sizes: Annotated[str, typer.Option(help="Numbers of members to forecast.")] = "1,3,5,10,50",
-    fit: Annotated[int | None, typer.Option(help="Fit to the first so many members; the others are a check.")] = None,
-    draws: Annotated[int, typer.Option(help="Noisy copies of each input.")] = 200,
-    n: Annotated[int, typer.Option("--n", "--N", help="Draws an input of the certification to come.")] = 100_000,
+    sizes: Annotated[str, panels.what(help="Forecast ensembles of these sizes.")] = "1,3,5,10,50",
+    fit: Annotated[int | None, panels.what(help="Fit to the first members only and check with the others.")] = None,
+    draws: Annotated[int, panels.draws(help="Draw this many noisy copies of each input.")] = 200,
+    n: Annotated[
+        int, panels.draws("--n", "--N", help="Forecast a certification with this many draws per input.")
+    ] = 100_000,
     alpha: o.Alpha = 0.001,
-    radii: Annotated[str | None, typer.Option(help="Radii to forecast; default: 0, sigma, 2 and 3 sigma.")] = None,
-    clean: Annotated[str, typer.Option(help="Clean part of a member: its mean under noise, or at the point.")] = "mean",
+    radii: Annotated[
+        str | None, panels.what(help="Forecast these radii.", show_default="0, sigma, 2 and 3 sigma")
+    ] = None,
+    clean: Annotated[
+        str, panels.what(help="Take a member's clean score as its mean under noise, or at the point.")
+    ] = "mean",
     skip: o.Skip = 1,
     max: o.Max = -1,
     start: o.Start = 0,
@@ -219,11 +235,13 @@ def forecast(
     threads: o.Threads = None,
     as_json: Json = False,
     out: Annotated[
-        Path | None, typer.Option(help="Pictures: OUT, OUT-fit and OUT-maps, each as .svg and .png.")
+        Path | None, panels.means(help="Write the pictures OUT, OUT-fit and OUT-maps, as .svg and .png.")
     ] = None,
     set_: o.NoiseSet = None,
 ) -> None:
-    """Forecast the radii of ensembles of other sizes from a few members, by the variance of their scores.
+    """Forecast the radii of larger ensembles from a few members.
+
+    The forecast rests on the variance of the members' scores.
 
     smoothcert ensemble forecast models/a models/b models/c --data cifar10 --skip 20 --start 1 --sigma 0.25
     """
@@ -255,11 +273,21 @@ def forecast(
 
 def denoise(
     model: o.Model,
-    denoisers: Annotated[list[str], typer.Option("--with", metavar="DENOISER", help="Denoiser; again: an ensemble.")],
-    out: Annotated[Path, typer.Option(help="Folder to write composite.json into.")],
-    vote: Annotated[str | None, typer.Option(help="Of several: soft (default), softmax, hard, max_margin.")] = None,
+    denoisers: Annotated[
+        list[str],
+        typer.Option(
+            "--with", metavar="DENOISER", help="Put this denoiser first; repeat for an ensemble of denoisers."
+        ),
+    ],
+    out: Annotated[Path, panels.means(help="Write composite.json to this folder.")],
+    vote: Annotated[
+        str | None,
+        typer.Option(help="Combine denoisers by soft, softmax, hard or max_margin vote.", show_default="soft"),
+    ] = None,
 ) -> None:
-    """Put a denoiser before a classifier: a folder that every command takes as MODEL. Nothing is trained here.
+    """Put a denoiser before a classifier, without training.
+
+    The folder written is one that every command takes as MODEL.
 
     smoothcert train --arch dncnn17 --objective denoise --data cifar10 --sigma 0.25 --out models/d
     smoothcert denoise clean.safetensors --with models/d --out models/clean-d

@@ -20,13 +20,18 @@ FORMATS = (*COHEN, "csv", "parquet", "tensorboard", "hf")
 
 
 def command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or a log.")],
-    out: Annotated[Path, typer.Option(help="File to write; for tensorboard a folder.")],
-    to: Annotated[str, typer.Option(help="cohen (or tsv), csv, parquet, tensorboard, hf (model card).")] = "cohen",
-    full: Annotated[bool, typer.Option("--full", help="Radii in full precision, not 3 decimals rounded down.")] = False,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Read this run folder or log.")],
+    out: Annotated[Path, typer.Option(help="Write to this file, or folder for tensorboard.")],
+    to: Annotated[
+        str, typer.Option(help="Write cohen (or tsv), csv, parquet, tensorboard or hf (model card).")
+    ] = "cohen",
+    full: Annotated[
+        bool, typer.Option("--full", help="Write radii in full precision, not to 3 decimals rounded down.")
+    ] = False,
 ) -> None:
-    """Write a run for another tool: a log, a table, scalars, or the metadata of a model card.
+    """Write a run in the format of another tool.
 
+    smoothcert export runs/a --to csv --out a.csv
     smoothcert export runs/a --to cohen --out a.tsv
     """
     if to not in FORMATS:
@@ -64,12 +69,18 @@ def _write(run: Run, out: Path, to: str, full: bool) -> Path:
 def export_onnx(
     model: o.Model,
     out: o.OnnxOut,
-    data: Annotated[str | None, typer.Option(help="Data whose inputs it takes; or --shape.")] = None,
-    shape: Annotated[str | None, typer.Option(help="Shape of an input, as in 3,32,32; or --data.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Take the shape of inputs from this data, in place of --shape.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option(help="Give the shape of one input, such as 3,32,32, in place of --data.")
+    ] = None,
     image_size: o.ImageSize = None,
     range: o.Range = None,
 ) -> None:
-    """Write a network, an ensemble that always asks all of its members, or a denoised classifier as one ONNX graph.
+    """Write a model as one ONNX graph.
+
+    It may be a network, an ensemble that always asks all of its members, or a denoised classifier.
 
     smoothcert export-onnx models/abc --data cifar10 --out abc.onnx
     """

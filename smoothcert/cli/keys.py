@@ -14,22 +14,26 @@ from smoothcert.progress import remark
 if TYPE_CHECKING:
     from smoothcert.server.keys import Scope
 
-app = typer.Typer(help="Keys of a service: give one out, list them, revoke one.")
+app = typer.Typer(help="Add, list and revoke the keys of a service.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the client.")]
-File = Annotated[Path, typer.Option(help="The keys file; `smoothcert serve --keys` reads it and sees it change.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name the client.")]
+File = Annotated[Path, typer.Option(help="Keep the keys in this file, which `smoothcert serve` watches.")]
 DEFAULT = Path("keys.toml")
 
 
 @app.command("add")
 def add(
     name: Name,
-    scope: Annotated[str, typer.Option(help="What it may do: of predict, certify, evidence, between commas.")],
-    requests_per_minute: Annotated[int, typer.Option(help="At most so many requests a minute; 0: any number.")] = 0,
-    draws_per_minute: Annotated[int, typer.Option(help="At most so many draws a minute; 0: any number.")] = 0,
+    scope: Annotated[str, typer.Option(help="Allow these, separated by commas: predict, certify, evidence.")],
+    requests_per_minute: Annotated[
+        int, typer.Option(help="Allow this many requests a minute; 0 allows any number.")
+    ] = 0,
+    draws_per_minute: Annotated[int, typer.Option(help="Allow this many draws a minute; 0 allows any number.")] = 0,
     file: File = DEFAULT,
 ) -> None:
-    """Make a key and print it, once: the file keeps only its hash.
+    """Make a key and print it once.
+
+    The file keeps only its hash.
 
     smoothcert keys add alice --scope predict,certify,evidence --draws-per-minute 10000000
     """
@@ -46,7 +50,10 @@ def add(
 
 @app.command("list")
 def list_(file: File = DEFAULT, as_json: Json = False) -> None:
-    """Every key by its client's name: what it may do, how much a minute, since when, until when."""
+    """List the keys, their scopes and their limits.
+
+    smoothcert keys list
+    """
     from smoothcert.server.keys import read_keys
 
     keys = read_keys(file)
@@ -65,7 +72,9 @@ def list_(file: File = DEFAULT, as_json: Json = False) -> None:
 
 @app.command("revoke")
 def revoke(name: Name, file: File = DEFAULT) -> None:
-    """Make a client's key worthless; a service that runs notices within a second or two.
+    """Revoke a client's key.
+
+    A running service notices within a second or two.
 
     smoothcert keys revoke alice
     """

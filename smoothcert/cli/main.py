@@ -28,6 +28,7 @@ import typer
 
 from smoothcert import __version__
 from smoothcert.cli.console import say
+from smoothcert.cli.panels import PanelCommand
 from smoothcert.errors import OptionError, SmoothcertError
 from smoothcert.foreign import special
 from smoothcert.progress import in_one_line
@@ -63,7 +64,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Classifiers that are provably robust, by randomized smoothing. Inputs and sigma are on the scale [0,1].",
+    help="Train, certify, verify and serve provably robust classifiers.\n\nInputs and sigma are on the scale [0,1].",
 )
 
 
@@ -71,9 +72,9 @@ app = typer.Typer(
 def _top(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    quiet: Annotated[bool, typer.Option(*QUIET, help="Errors only. May stand anywhere.")] = False,
+    quiet: Annotated[bool, typer.Option(*QUIET, help="Print errors only; this option may stand anywhere.")] = False,
     trust_code: Annotated[
-        bool, typer.Option(*TRUST, help="Run code that models, runs and certificates bring. Anywhere too.")
+        bool, typer.Option(*TRUST, help="Run code that models, runs and certificates bring; also anywhere.")
     ] = False,
 ) -> None:
     if trust_code:
@@ -98,17 +99,19 @@ for _place in COMMANDS:
         app.command(_name or _file)(getattr(_module, _name.replace("-", "_") or "command"))
 
 
-def _keep_examples(group: typer.Typer) -> None:
-    """Help wraps every paragraph but those marked by a backspace: examples, one command a line, are."""
+def _lay_out_help(group: typer.Typer) -> None:
+    """A docstring's last paragraph, if it is of commands, is the examples at the end of help."""
     for each in group.registered_commands:
-        paragraphs = (inspect.getdoc(each.callback) or "").split("\n\n")
-        each.help = "\n\n".join(f"\b\n{text}" if text.startswith("smoothcert ") else text for text in paragraphs)
+        text, _, last = (inspect.getdoc(each.callback) or "").rpartition("\n\n")
+        if last.startswith("smoothcert "):
+            each.help, each.epilog = text, last
+        each.cls = PanelCommand
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
-            _keep_examples(inner.typer_instance)
+            _lay_out_help(inner.typer_instance)
 
 
-_keep_examples(app)
+_lay_out_help(app)
 
 
 def main() -> None:

@@ -9,9 +9,9 @@ import typer
 from smoothcert.cli import options as o
 from smoothcert.cli.console import Json, print_grid, print_json, problems, say
 
-app = typer.Typer(help="Certified regions that never disagree: make a memory, look at it, check it, ask it, copy it.")
+app = typer.Typer(help="Make, check, query and copy memories of certified regions.")
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The memory: a file, or postgresql://…?memory=NAME.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="Open this memory: a file or postgresql://…?memory=NAME.")]
 
 
 @app.command("create")
@@ -19,9 +19,11 @@ def create(
     file: File,
     model: o.Model,
     shape: o.Shape,
-    norm: Annotated[str, typer.Option(help="Norm of its radii: l2 or l1.")] = "l2",
+    norm: Annotated[str, typer.Option(help="Measure radii in l2 or l1.")] = "l2",
 ) -> None:
-    """Make an empty memory for one classifier, norm and shape of inputs; smoothcert certify --memory FILE fills it.
+    """Make an empty memory for one classifier, norm and shape.
+
+    `smoothcert certify --memory FILE` fills it.
 
     smoothcert memory create m.sqlite models/a --shape 3,32,32
     """
@@ -36,7 +38,10 @@ def create(
 
 @app.command("stats")
 def stats(file: File, as_json: Json = False) -> None:
-    """Whose a memory is, and its regions by label: how many, how many made room for others, their radii."""
+    """Show a memory's classifier, and its regions by label.
+
+    smoothcert memory stats m.sqlite
+    """
     from smoothcert.memory import Memory
 
     with Memory.open(file, frozen=True) as memory:
@@ -59,7 +64,9 @@ def stats(file: File, as_json: Json = False) -> None:
 
 @app.command("check")
 def check(file: File) -> None:
-    """Look at every region again, and at every pair of different labels that could meet. Exit 1 if any does.
+    """Check that no two regions of different labels meet.
+
+    It exits with 1 if any do.
 
     smoothcert memory check m.sqlite
     """
@@ -85,7 +92,9 @@ def query(
     image_size: o.ImageSize = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a memory about inputs: the label and number of the region each lies deepest in, and how far it holds.
+    """Ask a memory which region each input lies in.
+
+    The answer is the label and number of the region that an input lies deepest in, and how far it holds.
 
     smoothcert memory query m.sqlite --data cifar10 --start 17 --max 18
     """
@@ -107,10 +116,16 @@ def query(
 
 @app.command("copy")
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The memory: a file, or postgresql://…?memory=NAME.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="Where the copy is to be: a file or such a URL.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", help="Open this memory: a file or postgresql://…?memory=NAME.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="Write the copy here: a file or postgresql://…?memory=NAME.")
+    ],
 ) -> None:
-    """Copy a memory between files and databases, exactly, and check the copy before it counts. It keeps its identity.
+    """Copy a memory between files and databases.
+
+    The copy is exact, keeps its identity, and is checked before it counts.
 
     smoothcert memory copy m.sqlite postgresql://user@host/database
     """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 import typer
 
 from smoothcert import catalog
+from smoothcert.cli import panels
 from smoothcert.data import Subset, class_lines, scale_of
 from smoothcert.errors import THREADS, OptionError, require_count, require_room, unknown
 from smoothcert.files import require_writable
@@ -29,83 +30,96 @@ def _some_threads(threads: int | None) -> int | None:
 
 
 # The model, the data and the noise.
-Model = Annotated[str, typer.Argument(help="Folder, hf:FOLDER, .onnx/.pt2/.joblib file, zoo name, module:callable.")]
-Data = Annotated[str, typer.Option(help="Data set's name, file.npz, or a folder of class folders.")]
-Skip = Annotated[int, typer.Option(help="Take every SKIP-th input.")]
-Max = Annotated[int, typer.Option(help="Stop before this index; -1: never.")]
-Start = Annotated[int, typer.Option(help="Begin at this index.")]
-Split = Annotated[str, typer.Option(help="Which split of the data.")]
-Range = Annotated[str | None, typer.Option(help="lo,hi of the data's values, when not 0,1.")]
-ImageSize = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this size.")]
-Layout = Annotated[str | None, typer.Option(help="nhwc: images of an .npz file have channels last.")]
-Classes = Annotated[Path | None, typer.Option(help="The model's classes: one name a line, or JSON.")]
+Model = Annotated[str, typer.Argument(help="Load a folder, hf:FOLDER, model file, zoo name or module:callable.")]
+Data = Annotated[str, panels.data(help="Read a named data set, an .npz file or a folder of class folders.")]
+Skip = Annotated[int, panels.data(help="Take every SKIP-th input.")]
+Max = Annotated[int, panels.data(help="Stop before this index; -1 reads to the end.")]
+Start = Annotated[int, panels.data(help="Start at this index.")]
+Split = Annotated[str, panels.data(help="Read this split of the data.")]
+Range = Annotated[str | None, panels.data(help="Give the range lo,hi of the values if it is not 0,1.")]
+ImageSize = Annotated[int | None, panels.data(help="Resize and crop a folder's images to this size.")]
+Layout = Annotated[str | None, panels.data(help="Set nhwc if the images of an .npz file have channels last.")]
+Classes = Annotated[Path | None, panels.data(help="Read the model's class names, one per line or as JSON.")]
 ScaleKind = Annotated[
-    str | None, typer.Option("--scale", help="Per feature: minmax, standard, file.json; none: as it is.")
+    str | None, panels.data("--scale", help="Scale each feature: minmax, standard, a .json file, or none.")
 ]
-ScaleData = Annotated[str | None, typer.Option(help="Training data (.npz) that --scale is fitted on.")]
-Shape = Annotated[str, typer.Option(help="Shape of one input, channels first, as in 3,32,32.")]
-Output = Annotated[str | None, typer.Option(help="Output of an ONNX file that holds the scores.")]
-Binary = Annotated[str | None, typer.Option(help="A model's one score is a logit, or a probability.")]
-Precision = Annotated[str, typer.Option(help="Of a torch network: float32, tf32, bfloat16 or float16.")]
-ModelLayout = Annotated[str | None, typer.Option(help="nhwc: the model takes channels last.")]
-Sigma = Annotated[float | None, typer.Option("--sigma", help="Standard deviation of the noise, inputs in [0,1].")]
+ScaleData = Annotated[str | None, panels.data(help="Fit --scale to this training data (.npz).")]
+Shape = Annotated[str, panels.data(help="Give the shape of one input, channels first, such as 3,32,32.")]
+Output = Annotated[str | None, panels.what(help="Read the scores from this output of an ONNX file.")]
+Binary = Annotated[str | None, panels.what(help="Read a single score as a logit or as a probability.")]
+Precision = Annotated[str, panels.what(help="Run a torch network in float32, tf32, bfloat16 or float16.")]
+ModelLayout = Annotated[str | None, panels.what(help="Set nhwc if the model takes channels last.")]
+Sigma = Annotated[float | None, panels.noise("--sigma", help="Set the noise level sigma, for inputs in [0,1].")]
 NoiseName = Annotated[
     str,
-    typer.Option(
-        "--noise", help="gaussian, gaussian_grid (l2), uniform, splitting (l1), discrete (l0), band, block (patches)."
-    ),
+    panels.noise("--noise", help="Choose the noise: gaussian, uniform, splitting, discrete, band, block."),
 ]
-NoiseSet = Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the noise.")]
+NoiseSet = Annotated[list[str] | None, panels.noise("--set", help="Set another option of the noise, as name=value.")]
 Arithmetic = Annotated[
-    str | None, typer.Option(help="exact (steps of 1/255) or float.  [default: exact for 8-bit data]")
+    str | None,
+    panels.noise(
+        help="Compute noise exactly (exact, in steps of 1/255) or in float.", show_default="exact for 8-bit data"
+    ),
 ]
 
 # The test.
-Radius = Annotated[float | None, typer.Option(help="Certify this radius only, with as few draws as possible.")]
-Patch = Annotated[str | None, typer.Option(help="Certify against patches of this size only: 5, or 3x7 pixels.")]
-N0 = Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class to be tested.")]
-Alpha = Annotated[float, typer.Option(help="Probability that one answer is wrong.")]
-Seed = Annotated[int, typer.Option(help="Key of all noise; the same seed gives the same counts.")]
-RunSeed = Annotated[str, typer.Option(help="Key of all noise; commit: secret until the run is complete.")]
+Radius = Annotated[float | None, panels.what(help="Certify this radius only, with as few draws as possible.")]
+Patch = Annotated[str | None, panels.what(help="Certify only against patches of this size, such as 5 or 3x7 pixels.")]
+N0 = Annotated[int, panels.draws("--n0", "--N0", help="Select the class to test with this many draws.")]
+Alpha = Annotated[float, panels.draws(help="Bound the probability that an answer is wrong: the significance.")]
+Seed = Annotated[int, panels.draws(help="Seed the noise; the same seed gives the same counts.")]
+RunSeed = Annotated[str, panels.draws(help="Seed the noise; commit keeps the seed secret until the run is done.")]
 
 # The means.
-Engine = Annotated[str, typer.Option(help="auto, onnxruntime, torch or torch:DEVICE.")]
+Engine = Annotated[str, panels.means(help="Run the model by auto, onnxruntime, torch or torch:DEVICE.")]
 Threads = Annotated[
-    int | None, typer.Option(callback=_some_threads, help="Threads of a forward pass; default: all cores.")
+    int | None,
+    panels.means(callback=_some_threads, help="Use this many threads for a forward pass.", show_default="all cores"),
 ]
 
 # Runs that are there.
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
-ModelNow = Annotated[str | None, typer.Option("--model", help="Where the model is now, if it has moved.")]
-DataNow = Annotated[str | None, typer.Option("--data", help="Where the data is now, if it has moved.")]
-MemoryNow = Annotated[str | None, typer.Option("--memory", help="Where the memory is now, if it has moved.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Read the run in this folder.")]
+ModelNow = Annotated[str | None, panels.what("--model", help="Load the model from here if it has moved.")]
+DataNow = Annotated[str | None, panels.data("--data", help="Read the data from here if it has moved.")]
+MemoryNow = Annotated[str | None, panels.what("--memory", help="Open the memory here if it has moved.")]
 ReportRadii = Annotated[
-    str | None, typer.Option("--radii", help="Radii, as in 0,0.25,0.5; default: few, to the largest.")
+    str | None,
+    panels.what("--radii", help="Show these radii, such as 0,0.25,0.5.", show_default="a few, up to the largest"),
 ]
-Tables = Annotated[str | None, typer.Option("--tables", help="Layout of the tables: text, md or latex.")]
-Labels = Annotated[Path, typer.Option("--out", help="The .npz file to write, for `smoothcert train --labels`.")]
-OnnxOut = Annotated[Path, typer.Option("--out", help="The .onnx file to write.")]
+Tables = Annotated[str | None, panels.means("--tables", help="Lay out tables as text, md or latex.")]
+Labels = Annotated[Path, panels.means("--out", help="Write this .npz file, for `smoothcert train --labels`.")]
+OnnxOut = Annotated[Path, panels.means("--out", help="Write the network to this .onnx file.")]
 
 # The search for each input's own noise level.
-SearchSteps = Annotated[int | None, typer.Option("--steps", help="Steps of that search.  [default: 900]")]
-SearchDraws = Annotated[int | None, typer.Option("--draws", help="Noisy copies a step.  [default: 1]")]
-SearchStepSize = Annotated[float | None, typer.Option("--step-size", help="Length of a step.  [default: 0.0001]")]
-SigmaBounds = Annotated[str | None, typer.Option(help="lo,hi of levels.  [default: sigma/4 to 4·sigma]")]
-SigmaSearch = Annotated[str | None, typer.Option(help="ascent (needs gradients), grid or votes.")]
+SearchSteps = Annotated[int | None, panels.noise("--steps", help="Search for this many steps.", show_default="900")]
+SearchDraws = Annotated[
+    int | None,
+    panels.noise("--draws", help="Draw this many noisy copies for each step of the search.", show_default="1"),
+]
+SearchStepSize = Annotated[
+    float | None, panels.noise("--step-size", help="Set the length of a step of the search.", show_default="0.0001")
+]
+SigmaBounds = Annotated[
+    str | None,
+    panels.noise(help="Search the noise levels from lo to hi, given as lo,hi.", show_default="sigma/4 to 4·sigma"),
+]
+SigmaSearch = Annotated[str | None, panels.noise(help="Search by ascent (which needs gradients), grid or votes.")]
 SearchEvaluations = Annotated[
-    int | None, typer.Option("--evaluations", help="Copies in all, of grid and votes.  [default: 200]")
+    int | None,
+    panels.noise("--evaluations", help="Let grid and votes draw this many noisy copies in all.", show_default="200"),
 ]
 
 # A memory of regions beside a run.
 Memory = Annotated[
     str | None,
-    typer.Option(help="Memory of regions to answer from and add to, a file or postgresql://…; made if missing."),
+    panels.what(help="Answer from this memory of regions and add to it: file or URL."),
 ]
 MemoryOrder = Annotated[
-    str | None, typer.Option("--order", help="Order of admission: index, reverse, radius, random.  [default: index]")
+    str | None,
+    panels.what("--order", help="Admit regions by index, reverse, radius or random order.", show_default="index"),
 ]
-Frozen = Annotated[bool, typer.Option("--frozen", help="Only answer from --memory: draw nothing, add nothing.")]
-AskedMemory = Annotated[str | None, typer.Option("--memory", help="Memory that answers inside its regions.")]
+Frozen = Annotated[bool, panels.what("--frozen", help="Only answer from --memory: draw nothing, add nothing.")]
+AskedMemory = Annotated[str | None, panels.what("--memory", help="Answer from this memory of regions where it can.")]
 
 ALPHA = 0.001  # unless told
 T = TypeVar("T")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import Json, columns, print_json, put
 from smoothcert.cli.report import LogNorm, open_named
 from smoothcert.errors import OptionError
@@ -22,26 +21,44 @@ FASTEST = 1e12  # draws a second: no machine is
 
 
 def command(
-    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise; default: --like's.")] = None,
-    noise: Annotated[str | None, typer.Option(help="As of certify; default: --like's, or gaussian.")] = None,
-    radius: Annotated[float | None, typer.Option(help="Radius to certify; none: the largest.")] = None,
-    radii: Annotated[str | None, typer.Option(help="Radii to certify, smallest first, as in 0.25,0.5.")] = None,
+    sigma: Annotated[
+        float | None,
+        panels.noise(help="Set the noise level sigma, for inputs in [0,1].", show_default="that of --like"),
+    ] = None,
+    noise: Annotated[
+        str | None,
+        panels.noise(help="Choose the noise, named as for certify.", show_default="that of --like, or gaussian"),
+    ] = None,
+    radius: Annotated[
+        float | None, panels.what(help="Plan to certify this radius.", show_default="the largest")
+    ] = None,
+    radii: Annotated[
+        str | None, panels.what(help="Plan to certify these radii, smallest first, such as 0.25,0.5.")
+    ] = None,
     alpha: o.Alpha = 0.001,
-    beta: Annotated[float, typer.Option(help="Probability to give up on an input at the limit.")] = 0.001,
-    cap: Annotated[int, typer.Option(help="The most draws one input may take, when a radius is given.")] = 120_000,
-    n: Annotated[int, typer.Option("--n", "--N", help="Draws of fixed n.")] = 100_000,
-    n0: Annotated[int, typer.Option("--n0", "--N0", help="Draws that choose the class.")] = 100,
-    like: Annotated[Path | None, typer.Option(help="Run or log whose inputs the new ones will be like.")] = None,
+    beta: Annotated[float, panels.draws(help="Give up on an input at the limit with this probability.")] = 0.001,
+    cap: Annotated[int, panels.draws(help="Allow this many draws per input when a radius is given.")] = 120_000,
+    n: Annotated[int, panels.draws("--n", "--N", help="Compare with a fixed number of draws, n.")] = 100_000,
+    n0: Annotated[int, panels.draws("--n0", "--N0", help="Select the class to test with this many draws.")] = 100,
+    like: Annotated[Path | None, panels.data(help="Expect inputs like those of this run or log.")] = None,
     norm: LogNorm = None,
-    like_n: Annotated[int, typer.Option(help="Draws behind each radius of a log.")] = 100_000,
-    like_alpha: Annotated[float | None, typer.Option(help="Alpha of a log; default: as it shows.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Draws a second; default: measured, or as --like was.")] = None,
-    inputs: Annotated[int | None, typer.Option(help="How many inputs; default: as many as --like has.")] = None,
+    like_n: Annotated[int, panels.data(help="Assume this many draws behind each radius of a log.")] = 100_000,
+    like_alpha: Annotated[
+        float | None, panels.data(help="Assume this significance for a log.", show_default="as the log shows")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        panels.means(help="Assume this many draws per second.", show_default="measured, or that of --like"),
+    ] = None,
+    inputs: Annotated[
+        int | None, panels.data(help="Plan for this many inputs.", show_default="as many as --like has")
+    ] = None,
     as_json: Json = False,
     set_: o.NoiseSet = None,
 ) -> None:
-    """What each scheme will draw, and what that can prove, before anything is spent.
+    """Forecast what a certification will cost and can prove.
 
+    smoothcert plan --sigma 0.25 --inputs 500 --rate 20000
     smoothcert plan --sigma 0.25 --radius 0.5 --like runs/a
     """
     asked = o.parse_radii(radius, radii)

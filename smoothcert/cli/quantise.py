@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import say
 from smoothcert.errors import OptionError
 
@@ -19,23 +20,27 @@ SIGMA = 0.25  # of gaussian noise, unless told
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="Checkpoint folder or file.onnx.")],
+    model: Annotated[str, typer.Argument(help="Quantise the network in this checkpoint folder or .onnx file.")],
     data: o.Data,
     out: o.OnnxOut,
-    split: Annotated[str, typer.Option(help="Split whose inputs show the ranges of values.")] = "train",
-    max: Annotated[int, typer.Option(help="Stop before this index of that split; -1: never.")] = 512,
+    split: Annotated[str, panels.data(help="Measure the ranges of values on this split.")] = "train",
+    max: Annotated[int, panels.data(help="Stop before this index of that split; -1 reads to the end.")] = 512,
     skip: o.Skip = 1,
-    sigma: Annotated[float | None, typer.Option(help="Noise of the certification.  [default: 0.25]")] = None,
+    sigma: Annotated[
+        float | None, panels.noise(help="Set the noise level sigma at which you will certify.", show_default="0.25")
+    ] = None,
     noise: o.NoiseName = "gaussian",
-    held_out: Annotated[str, typer.Option(help="Split on which both networks are compared.")] = "test",
-    compare: Annotated[int, typer.Option(help="The most inputs of that comparison.")] = 500,
+    held_out: Annotated[str, panels.data(help="Compare both networks on this split.")] = "test",
+    compare: Annotated[int, panels.data(help="Compare them on at most this many inputs.")] = 500,
     seed: o.Seed = 0,
     range: o.Range = None,
     image_size: o.ImageSize = None,
     threads: o.Threads = None,
     set_: o.NoiseSet = None,
 ) -> None:
-    """Quantise a network to 8-bit integers. FILE.onnx is another network: certify it, not the one it was made of.
+    """Quantise a network to 8-bit integers.
+
+    The file written is another network: certify it, not the one it was made from.
 
     smoothcert quantise models/a --data cifar10 --sigma 0.25 --out a-int8.onnx
     """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import Json, console, print_json, put, wrote
 from smoothcert.errors import OptionError, unknown
 from smoothcert.progress import remark
@@ -26,38 +27,39 @@ if TYPE_CHECKING:
 LAYOUTS = ("text", "md", "latex")
 PAPERS = ("ens", "sween", "esb", "dds", "aces")
 NORMS = ("l0", "l1", "l2", "linf", "patch")
-LogNorm = Annotated[str | None, typer.Option(help="Norm of logs that do not state it: l0, l1, l2, linf or patch.")]
+LogNorm = Annotated[str | None, panels.data(help="Read logs without a norm as l0, l1, l2, linf or patch.")]
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or Cohen-style logs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Report these run folders or Cohen-style logs.")],
     as_json: Json = False,
     radii: Annotated[
-        str | None, typer.Option(help="Radii, as in 0,0.25,0.5; default: as far as the runs reach.")
+        str | None, panels.what(help="Show these radii, such as 0,0.25,0.5.", show_default="as far as the runs reach")
     ] = None,
-    tables: Annotated[str | None, typer.Option(help="Layout of the table: text, md or latex.")] = None,
-    transpose: Annotated[bool, typer.Option("--transpose", help="Radii as rows, runs as columns.")] = False,
+    tables: Annotated[str | None, panels.means(help="Lay out the table as text, md or latex.")] = None,
+    transpose: Annotated[bool, panels.means("--transpose", help="Show radii as rows and runs as columns.")] = False,
     paper: Annotated[
-        str | None, typer.Option(help="The table in the shape of a paper: ens, sween, esb, dds or aces.")
+        str | None, panels.what(help="Shape the table as in a paper: ens, sween, esb, dds or aces.")
     ] = None,
     index: Annotated[
-        str | None, typer.Option(help="Only γ-robustness indices: identity, indicator:R, power:P, volume.")
+        str | None, panels.what(help="Show only γ-indices: identity, indicator:R, power:P or volume.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Write the curves here, as .svg and as .png.")] = None,
-    names: Annotated[str | None, typer.Option(help="What to call the runs, as in a,b.")] = None,
+    html: Annotated[Path | None, panels.means(help="Write a self-contained page to this file.")] = None,
+    plot: Annotated[Path | None, panels.means(help="Write the curves to this file, as .svg and .png.")] = None,
+    names: Annotated[str | None, panels.means(help="Call the runs by these names, such as a,b.")] = None,
     norm: LogNorm = None,
     ensemble: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The run of an ensemble, where its folder does not tell.")
+        str | None, panels.data(metavar="RUN", help="Take this run as the ensemble's, if its folder does not say so.")
     ] = None,
     members: Annotated[
-        str | None, typer.Option(metavar="RUN,…", help="The runs of its members; default: all others.")
+        str | None, panels.data(metavar="RUN,…", help="Take these runs as its members'.", show_default="all other runs")
     ] = None,
 ) -> None:
-    """Certified accuracy over radii, abstentions and average certified radius of runs, side by side.
+    """Report certified accuracy and radii of runs, side by side.
 
     An ensemble among its members is compared with them.
 
+    smoothcert report runs/a --radii 0,0.25,0.5,0.75
     smoothcert report runs/a runs/b --html report.html
     """
     _check_layout(as_json, tables, transpose, paper)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import say
 from smoothcert.cli.drawing import Drawing, draws
 from smoothcert.errors import OptionError
@@ -15,17 +16,21 @@ from smoothcert.errors import OptionError
 if TYPE_CHECKING:
     from smoothcert.runs.start import RoleNetwork
 
-app = typer.Typer(help="Routing: a smoothed selector chooses among branches with noise levels of their own.")
+app = typer.Typer(help="Select among branches, each with its own noise level.")
 
 CORE = "core"
 
 
 @app.command("labels")
 def labels(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Certify run of each branch.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Read the certify run of each branch, in order.")
+    ],
     out: o.Labels,
 ) -> None:
-    """Label training inputs by the branch that certifies the right class with the largest radius.
+    """Label inputs by the branch that certifies them best.
+
+    That is the branch that certifies the right class with the largest radius.
 
     smoothcert certify models/a --data cifar10 --split train --skip 10 --sigma 0.25 --n 1000 --out runs/a-train
     smoothcert certify models/b --data cifar10 --split train --skip 10 --sigma 1.0 --n 1000 --out runs/b-train
@@ -58,21 +63,28 @@ def labels(
 @draws
 def certify(
     drawing: Drawing,
-    branch: Annotated[list[str], typer.Option(help="MODEL@SIGMA, or MODEL@core; in the selector's order.")],
-    select: Annotated[str, typer.Option(help="The selector: a network with a class for every branch.")],
-    sigma: Annotated[float, typer.Option(help="Standard deviation of the selector's noise, inputs in [0,1].")],
+    branch: Annotated[list[str], panels.what(help="Add a branch MODEL@SIGMA or MODEL@core, in the selector's order.")],
+    select: Annotated[str, panels.what(help="Select by this network, which has one class per branch.")],
+    sigma: Annotated[float, panels.noise(help="Set the selector's noise level sigma, for inputs in [0,1].")],
     arithmetic: o.Arithmetic = None,
     radius: o.Radius = None,
-    sampling: Annotated[str | None, typer.Option(help="fixed, runner_up; with a radius: spending, anytime.")] = None,
-    n: Annotated[int | None, typer.Option("--n", "--N", help="Draws of each test.  [default: 100000]")] = None,
+    sampling: Annotated[
+        str | None, panels.draws(help="Draw by fixed or runner_up; with a radius by spending or anytime.")
+    ] = None,
+    n: Annotated[
+        int | None, panels.draws("--n", "--N", help="Make this many draws for each test.", show_default="100000")
+    ] = None,
     n0: o.N0 = 100,
     alpha: o.Alpha = o.ALPHA,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, another option of the sampling.")] = None,
+    set_: Annotated[
+        list[str] | None, panels.draws("--set", help="Set another option of the sampling, as name=value.")
+    ] = None,
 ) -> None:
-    """Certify a route: the selected branch answers, as far as selection and branch both hold.
+    """Certify a route: the selected branch answers.
 
-    smoothcert route certify --branch models/a@0.25 --branch models/b@1.0 --select models/selector --sigma 0.5
-    --data cifar10 --skip 20 --out runs/route
+    Its radius reaches as far as selection and branch both hold.
+
+    smoothcert route certify --branch a@0.25 --branch b@1.0 --select s --sigma 0.5 --data cifar10 --out runs/route
     """
     from smoothcert.noise.gaussian import Gaussian
     from smoothcert.procedures.route import RouteProcedure
@@ -107,8 +119,8 @@ def _branch(number: int, text: str) -> RoleNetwork:
 
 
 @app.command("show")
-def show(run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of smoothcert route certify.")]) -> None:
-    """Which branch the inputs of a run were sent to, and whether selector or branch bound their radius.
+def show(run: Annotated[Path, typer.Argument(metavar="RUN", help="Read a run of `smoothcert route certify`.")]) -> None:
+    """Show which branch answered, and what bounded the radius.
 
     smoothcert route show runs/route
     """

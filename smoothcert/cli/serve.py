@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import DefaultCommandGroup, say, wrote
 from smoothcert.errors import OptionError, require_count, require_number
 from smoothcert.progress import remark
@@ -38,10 +39,10 @@ class ServeCommands(DefaultCommandGroup):
     default = "start"
 
 
-app = typer.Typer(cls=ServeCommands, help="Certified predictions over HTTP: smoothcert serve MODEL --sigma 0.25.")
+app = typer.Typer(cls=ServeCommands, help="Serve certified predictions over HTTP.")
 
-State = Annotated[Path, typer.Option(help="Folder of this service: its secret, and its evidence unless told.")]
-Place = Annotated[str | None, typer.Option(help="Where certificates are kept: file.sqlite or postgresql://…")]
+State = Annotated[Path, panels.means(help="Keep the service's secret and evidence in this folder.")]
+Place = Annotated[str | None, panels.means(help="Keep certificates here: a .sqlite file or postgresql://….")]
 
 
 @app.command("start")
@@ -51,16 +52,20 @@ def start(
     noise: o.NoiseName = "gaussian",
     arithmetic: o.Arithmetic = None,
     radius: o.Radius = None,
-    n: Annotated[int, typer.Option("--n", "--N", help="Draws that test the class, without a radius.")] = 100_000,
+    n: Annotated[
+        int, panels.draws("--n", "--N", help="Test the class with this many draws if no radius is asked.")
+    ] = 100_000,
     n0: o.N0 = 100,
     alpha: o.Alpha = o.ALPHA,
-    shape: Annotated[str | None, typer.Option(help="Shape of one input, where the model does not tell it.")] = None,
-    data: Annotated[str | None, typer.Option(help="Data set whose inputs the page offers, and class names.")] = None,
+    shape: Annotated[str | None, panels.data(help="Give the shape of one input if the model does not tell it.")] = None,
+    data: Annotated[
+        str | None, panels.data(help="Offer inputs of this data set on the page, with its class names.")
+    ] = None,
     split: o.Split = "test",
     classes: o.Classes = None,
-    name: Annotated[str | None, typer.Option(help="What the model is called in the protocol.")] = None,
+    name: Annotated[str | None, panels.what(help="Call the model by this name in the protocol.")] = None,
     sigma_per_input: Annotated[
-        bool, typer.Option("--sigma-per-input", help="First search each input's own noise level; needs --memory.")
+        bool, panels.noise("--sigma-per-input", help="First search for each input's own noise level; needs --memory.")
     ] = False,
     steps: o.SearchSteps = None,
     draws: o.SearchDraws = None,
@@ -68,34 +73,44 @@ def start(
     sigma_bounds: o.SigmaBounds = None,
     sigma_search: o.SigmaSearch = None,
     evaluations: o.SearchEvaluations = None,
-    memory: Annotated[str | None, typer.Option(help="Memory of regions: file.sqlite or postgresql://…")] = None,
+    memory: Annotated[
+        str | None, panels.what(help="Answer from this memory of regions: .sqlite or postgresql://….")
+    ] = None,
     evidence: Place = None,
     state: State = Path("smoothcert-serve"),
-    keys: Annotated[Path | None, typer.Option(help="File of `smoothcert keys`; needed beyond loopback.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8080,
-    ssl_certfile: Annotated[Path | None, typer.Option(help="Certificate chain for TLS, PEM.")] = None,
-    ssl_keyfile: Annotated[Path | None, typer.Option(help="Private key for TLS, PEM.")] = None,
-    cors: Annotated[list[str] | None, typer.Option(help="Origin whose pages may ask; may be repeated.")] = None,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option(help="Without keys: another name of this machine; may be repeated.")
+    keys: Annotated[
+        Path | None, panels.means(help="Read the keys that `smoothcert keys` made; needed beyond loopback.")
     ] = None,
-    open_metrics: Annotated[bool, typer.Option("--open-metrics", help="/metrics needs no key.")] = False,
-    deadline: Annotated[float, typer.Option(help="Seconds until an undecided input abstains, unless told.")] = 60.0,
-    longest: Annotated[float, typer.Option(help="Longest deadline that a request may ask for.")] = 600.0,
-    waiting: Annotated[int, typer.Option(help="Inputs that may wait; further ones get 503.")] = 256,
-    most_inputs: Annotated[int, typer.Option(help="Inputs of one request.")] = 64,
-    most_draws: Annotated[int, typer.Option(help="Draws (n) that a request may ask for an input.")] = 1_000_000,
-    most_alpha: Annotated[float, typer.Option(help="Largest alpha that a request may ask for.")] = 0.05,
-    most_bytes: Annotated[int, typer.Option(help="Bytes of a request's body.")] = 2**25,
-    notice: Annotated[float, typer.Option(help="Seconds from not ready to closed, when it stops.")] = 0.0,
-    check: Annotated[bool, typer.Option("--check", help="Get ready, say so, and stop.")] = False,
-    batch: Annotated[int | None, typer.Option(help="Rows of a forward pass.")] = None,
+    host: Annotated[str, panels.means(help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[int, panels.means(help="Listen on this port; 0 takes any free one.")] = 8080,
+    ssl_certfile: Annotated[Path | None, panels.means(help="Use this TLS certificate chain (PEM).")] = None,
+    ssl_keyfile: Annotated[Path | None, panels.means(help="Use this TLS private key (PEM).")] = None,
+    cors: Annotated[
+        list[str] | None, panels.means(help="Allow pages of this origin to ask; repeat for several.")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None, panels.means(help="Accept this host name too if there are no keys; repeat for several.")
+    ] = None,
+    open_metrics: Annotated[bool, panels.means("--open-metrics", help="Serve /metrics without a key.")] = False,
+    deadline: Annotated[float, panels.draws(help="Abstain on an undecided input after this many seconds.")] = 60.0,
+    longest: Annotated[float, panels.draws(help="Let a request ask for a deadline of at most this.")] = 600.0,
+    waiting: Annotated[int, panels.means(help="Let this many inputs wait; answer 503 to more.")] = 256,
+    most_inputs: Annotated[int, panels.means(help="Accept this many inputs per request.")] = 64,
+    most_draws: Annotated[
+        int, panels.draws(help="Let a request ask for at most this many draws per input.")
+    ] = 1_000_000,
+    most_alpha: Annotated[float, panels.draws(help="Let a request ask for a significance of at most this.")] = 0.05,
+    most_bytes: Annotated[int, panels.means(help="Accept request bodies of up to this many bytes.")] = 2**25,
+    notice: Annotated[float, panels.means(help="Report not ready for this many seconds before closing.")] = 0.0,
+    check: Annotated[bool, panels.means("--check", help="Get ready, say so and stop.")] = False,
+    batch: Annotated[int | None, panels.means(help="Send this many rows through the model at once.")] = None,
     engine: o.Engine = "auto",
     threads: o.Threads = None,
     set_: o.NoiseSet = None,
 ) -> None:
-    """Answer requests with a label, a radius and a certificate, by the Open Inference Protocol v2.
+    """Answer requests with a label, radius and certificate.
+
+    The service speaks the Open Inference Protocol v2.
 
     smoothcert serve cifar10-resnet8-gaussian-0 --sigma 0.25 --data cifar10
     smoothcert serve models/a --sigma 0.25 --radius 0.5 --keys keys.toml --host 0.0.0.0
@@ -141,10 +156,14 @@ def start(
 
 @app.command("reveal")
 def reveal(
-    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The --state of a service that has stopped.")],
+    state: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Read the --state folder of a service that has stopped.")
+    ],
     evidence: Place = None,
 ) -> None:
-    """Retire the secret of a service, and tell it: from now on anybody can draw its answers again.
+    """Retire and reveal the secret of a service.
+
+    From then on anybody can redraw its answers.
 
     smoothcert serve reveal smoothcert-serve
     """

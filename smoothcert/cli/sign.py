@@ -13,11 +13,15 @@ from smoothcert.progress import remark
 
 
 def command(
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Folder of a run.")] = None,
-    key: Annotated[Path | None, typer.Option(help="Ed25519 private key, of OpenSSL or OpenSSH.")] = None,
-    new_key: Annotated[Path | None, typer.Option("--new-key", help="Make a key here first, and FILE.pub.")] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="Sign the run in this folder.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Sign with this Ed25519 private key, of OpenSSL or OpenSSH.")] = None,
+    new_key: Annotated[
+        Path | None, typer.Option("--new-key", help="First make a key in this file, and FILE.pub beside it.")
+    ] = None,
 ) -> None:
-    """Sign a run: every row, what was asked, and how it was carried out. The signature is kept in the run's folder.
+    """Sign a run with your key.
+
+    The signature covers every row, what was asked and how it was carried out. It is kept in the run's folder.
 
     smoothcert sign --new-key my.key
     smoothcert sign runs/a --key my.key

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from smoothcert import catalog
-from smoothcert.cli import console
+from smoothcert.cli import console, panels
 from smoothcert.cli import options as o
 from smoothcert.errors import OptionError
 from smoothcert.progress import remark
@@ -28,76 +26,105 @@ SEVERAL = 10_000  # numbers in a list; an ensemble has dozens of members
 
 
 def command(
-    out: Annotated[Path | None, typer.Option(help="Folder of the checkpoint; continued if unfinished.")] = None,
+    out: Annotated[
+        Path | None, panels.means(help="Write the checkpoint to this folder, or resume an unfinished one.")
+    ] = None,
     data: o.Data = "digits",
     as_: Annotated[
-        str | None, typer.Option("--as", help="Which data set DATA is: cifar10, imagenet, …; normalisation and recipe.")
+        str | None, panels.data("--as", help="Treat DATA as this data set, such as cifar10 or imagenet.")
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="As published: cohen, ens, macer, smoothadv, consistency, smoothmix, esb, dds.")
+        str | None, panels.what(help="Train as published by cohen, ens, macer, smoothadv, esb, dds, ….")
     ] = None,
     arch: Annotated[
-        str | None, typer.Option(help="Network: digits_cnn, lenet, mlp, resnet20, resnet110, …  [default: digits_cnn]")
+        str | None, panels.what(help="Train digits_cnn, lenet, mlp, resnet20, resnet110, ….", show_default="digits_cnn")
     ] = None,
     objective: Annotated[
         str | None,
-        typer.Option(
-            help="gaussian (default), smoothadv, macer, consistency, smoothmix, advmacer; denoise, stability."
+        panels.what(
+            help="Minimise this objective, such as gaussian, consistency or smoothadv.", show_default="gaussian"
         ),
     ] = None,
-    sigma: Annotated[float | None, typer.Option(help="Noise level, inputs in [0,1].  [default: 0.25]")] = None,
-    noise: o.NoiseName = "gaussian",
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data.  [default: 150]")] = None,
-    batch: Annotated[int | None, typer.Option(help="Inputs in a step.  [default: 256]")] = None,
-    optimiser: Annotated[str | None, typer.Option(help="sgd or adamw.  [default: sgd]")] = None,
-    lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.1; adamw: 0.001]")] = None,
-    momentum: Annotated[float | None, typer.Option(help="Of sgd; adamw's first beta.  [default: 0.9]")] = None,
-    nesterov: Annotated[
-        bool | None, typer.Option("--nesterov/--no-nesterov", help="Nesterov's momentum for sgd.  [default: nesterov]")
+    sigma: Annotated[
+        float | None, panels.noise(help="Set the noise level sigma, for inputs in [0,1].", show_default="0.25")
     ] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Pull of the weights to 0.  [default: 0.0001]")] = None,
+    noise: o.NoiseName = "gaussian",
+    epochs: Annotated[int | None, panels.what(help="Pass over the data this many times.", show_default="150")] = None,
+    batch: Annotated[int | None, panels.what(help="Take this many inputs in each step.", show_default="256")] = None,
+    optimiser: Annotated[str | None, panels.what(help="Optimise with sgd or adamw.", show_default="sgd")] = None,
+    lr: Annotated[
+        float | None, panels.what(help="Set the highest learning rate.", show_default="0.1; adamw: 0.001")
+    ] = None,
+    momentum: Annotated[
+        float | None, panels.what(help="Set the momentum of sgd, or the first beta of adamw.", show_default="0.9")
+    ] = None,
+    nesterov: Annotated[
+        bool | None,
+        panels.what(
+            "--nesterov/--no-nesterov", help="Use Nesterov momentum with sgd, or do not.", show_default="nesterov"
+        ),
+    ] = None,
+    weight_decay: Annotated[float | None, panels.what(help="Set the weight decay.", show_default="0.0001")] = None,
     schedule: Annotated[
         str | None,
-        typer.Option(help="step (÷10 each third or at --drops), one_cycle, triangular.  [default: step]"),
+        panels.what(help="Schedule the rate by step (a tenth at drops), one_cycle or triangular.", show_default="step"),
     ] = None,
-    drops: Annotated[str | None, typer.Option(help="Epochs after which the rate is divided by 10: 200,400.")] = None,
-    warmup: Annotated[int, typer.Option(help="Epochs in which the rate rises to the schedule's.")] = 0,
-    clip: Annotated[float, typer.Option(help="Greatest length of a gradient; 0: any.")] = 0.0,
-    ema: Annotated[float, typer.Option(help="Decay of a running average of the weights; 0: none.")] = 0.0,
+    drops: Annotated[str | None, panels.what(help="Divide the rate by 10 after these epochs, such as 200,400.")] = None,
+    warmup: Annotated[int, panels.what(help="Raise the rate to the schedule's over this many epochs.")] = 0,
+    clip: Annotated[float, panels.what(help="Clip gradients to this length; 0 clips none.")] = 0.0,
+    ema: Annotated[float, panels.what(help="Average the weights with this decay; 0 averages none.")] = 0.0,
     augment: Annotated[
-        str | None, typer.Option(help="none, crop_flip (small images), resized_crop (a folder's).  [default: none]")
+        str | None,
+        panels.data(help="Augment by none, crop_flip (small images) or resized_crop (folders).", show_default="none"),
     ] = None,
     hold_out: Annotated[
-        str | None, typer.Option(help="Training inputs to keep back: 0.04, 2000, or an .npz of index.")
+        str | None, panels.data(help="Hold out training inputs: a share, a number or an .npz of index.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides weights, order and noise.")] = 0,
-    seeds: Annotated[str | None, typer.Option(help="Several trainings: 0-4 or 0,3,7, each in OUT/seed-N.")] = None,
-    start: Annotated[str | None, typer.Option("--from", help="Checkpoint whose weights to begin with.")] = None,
-    labels: Annotated[str | None, typer.Option(help="An .npz of index and label to learn instead.")] = None,
+    seed: Annotated[int, panels.draws(help="Seed the weights, the order and the noise.")] = 0,
+    seeds: Annotated[
+        str | None, panels.draws(help="Train one network per seed (0-4 or 0,3,7), each in OUT/seed-N.")
+    ] = None,
+    start: Annotated[str | None, panels.what("--from", help="Start from the weights of this checkpoint.")] = None,
+    labels: Annotated[
+        str | None, panels.data(help="Learn the labels of this .npz file (index, label) instead.")
+    ] = None,
     sigma_per_example: Annotated[
-        bool, typer.Option("--sigma-per-example", help="Adapt each example's noise level.")
+        bool, panels.noise("--sigma-per-example", help="Adapt the noise level to each example.")
     ] = False,
     sigma_warmup: Annotated[
-        int | None, typer.Option(help="Epochs before that, at the common sigma.  [default: 50]")
+        int | None, panels.noise(help="Train at the common sigma for this many epochs first.", show_default="50")
     ] = None,
     sigma_step: Annotated[
-        float | None, typer.Option(help="Length of an example's one step an epoch.  [default: 0.0001]")
+        float | None, panels.noise(help="Change an example's sigma by this step, once an epoch.", show_default="0.0001")
     ] = None,
-    sigma_draws: Annotated[int | None, typer.Option(help="Noisy copies behind such a step.  [default: 1]")] = None,
-    describe: Annotated[bool, typer.Option("--describe", help="Say what would be trained; stop.")] = False,
+    sigma_draws: Annotated[
+        int | None, panels.noise(help="Draw this many noisy copies for such a step.", show_default="1")
+    ] = None,
+    describe: Annotated[bool, panels.means("--describe", help="Describe what would be trained, and stop.")] = False,
     range: o.Range = None,
     image_size: o.ImageSize = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, … ; auto takes a GPU if there is one.")] = "auto",
+    device: Annotated[str, panels.means(help="Train on cpu, cuda, …; auto takes a GPU if there is one.")] = "auto",
     threads: o.Threads = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes that decode images of a folder.  [default: as many as cores, at most 8]"),
+        panels.means(help="Decode a folder's images in this many processes.", show_default="one per core, at most 8"),
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="name=value, of arch, objective or noise.")] = None,
+    set_: Annotated[
+        list[str] | None, panels.what("--set", help="Set another option of arch, objective or noise, as name=value.")
+    ] = None,
 ) -> None:
-    """Train a network under noise. Stopped at any moment, it goes on from the last epoch when called again.
+    """Train a network under noise.
 
-    On several devices: `torchrun --nproc-per-node N -m smoothcert train …`.
+    If training is interrupted, the same command resumes from the last epoch.
+
+    Recipes: cohen, ens, macer, smoothadv, consistency, smoothmix, esb, dds. Objectives: gaussian, smoothadv, macer,
+    consistency, smoothmix, advmacer, denoise, stability.
+
+    On several devices, run `torchrun --nproc-per-node N -m smoothcert train …`.
+
+    smoothcert train --data cifar10 --arch resnet20 --sigma 0.25 --out models/a
+    smoothcert train --data cifar10 --recipe cohen --sigma 0.5 --seeds 0-2 --out models/cohen
+    smoothcert train --data cifar10 --recipe macer --sigma 0.25 --describe
     """
     given = {
         "arch": arch, "epochs": epochs, "batch": batch, "optimiser": optimiser, "lr": lr, "momentum": momentum,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from smoothcert.cli import options as o
+from smoothcert.cli import panels
 from smoothcert.cli.console import Json, print_json, problems, put, say, wrote
 from smoothcert.errors import OptionError
 from smoothcert.progress import bar, remark
@@ -22,28 +23,33 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, or one certificate as JSON.")],
+    run: Annotated[Path, typer.Argument(help="Verify the run in this folder, or one certificate (JSON).")],
     redraw: Annotated[
         str | None,
-        typer.Option(help="Inputs to draw again from their seeds, or all.  [default: the root of their number]"),
+        panels.draws(
+            help="Redraw this many inputs from their seeds, or all.", show_default="the square root of their number"
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Chooses the inputs to redraw.  [default: at random]")] = None,
+    seed: Annotated[
+        int | None, panels.draws(help="Choose the inputs to redraw by this seed.", show_default="random")
+    ] = None,
     trust: Annotated[
-        list[Path] | None, typer.Option(help="Public key whose signature is asked for; may be repeated.")
+        list[Path] | None, panels.what(help="Require a signature by this public key; repeat for several.")
     ] = None,
     model: o.ModelNow = None,
     data: o.DataNow = None,
     memory: o.MemoryNow = None,
     secret: Annotated[
-        str | None, typer.Option(help="Told secret of the service that answered: FILE, or in hexadecimal.")
+        str | None, panels.what(help="Use the service's revealed secret: a file or hexadecimal digits.")
     ] = None,
     threads: o.Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every radius of a run from its counts, and draw some inputs again. Exit 1 if anything is amiss.
+    """Recompute a run from its counts, and redraw some inputs.
 
-    What a memory answered is replayed from the counts and from the regions that it held then, by other code.
-    What this does not show is listed as left open: without a signature, above all, who made the run.
+    It exits with 1 if anything differs from the record. Answers of a memory are replayed, by other code, from the
+    counts and the regions that it held then. What this cannot show is listed as left open: above all, without a
+    signature, who made the run.
 
     smoothcert verify runs/a
     smoothcert verify runs/a --redraw all --trust alice.pub
@@ -184,15 +190,17 @@ def _say_origin(found: Findings) -> None:
 
 def certificate(
     run: o.RunFolder,
-    index: Annotated[int, typer.Argument(metavar="INDEX", help="Which input, by its index in the data.")],
-    out: Annotated[Path | None, typer.Option(help="Write it here as JSON, which `smoothcert verify` takes.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained page here.")] = None,
+    index: Annotated[int, typer.Argument(metavar="INDEX", help="Show the input with this index in the data.")],
+    out: Annotated[Path | None, typer.Option(help="Write JSON to this file, for `smoothcert verify`.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
     as_json: Json = False,
     data: o.DataNow = None,
     without_input: Annotated[bool, typer.Option("--without-input", help="Leave out the input itself.")] = False,
     key: Annotated[Path | None, typer.Option(help="Sign it with this Ed25519 private key.")] = None,
 ) -> None:
-    """One input's certificate with all it rests on: counts, bound, alpha, seed, hashes, and what it says in words.
+    """Show one input's certificate and all that it rests on.
+
+    It has the counts, bound, significance, seed and hashes, and says in words what they prove.
 
     smoothcert certificate runs/a 20 --out certificate.json --html certificate.html
     smoothcert verify certificate.json --model models/a

@@ -18,10 +18,14 @@ UNITS = {"l2": "l2, inputs in [0,1]", "patch": "patch, side in pixels"}
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Tell all about this one.")] = None, as_json: Json = False
+    name: Annotated[str | None, typer.Argument(help="Show everything about this network.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """List the small networks that come with smoothcert, or tell all about one. Any command takes their names as MODEL.
+    """List the small networks that come with smoothcert.
 
+    Every command takes their names as MODEL.
+
+    smoothcert zoo cifar10-resnet8-gaussian-0
     smoothcert certify cifar10-resnet8-gaussian-0 --data cifar10 --skip 20 --sigma 0.25 --out runs/zoo
     """
     from smoothcert.zoo import networks
