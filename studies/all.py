@@ -3,7 +3,7 @@
     python studies/all.py [--out studies-out] [--only NAME…] [--log PUBLISHED] [--list]
     python studies/all.py --experiments FILE.json     # [{"name": …, "hours": …, "words": [SCRIPT, OPTION…]}, …]
 
-Each is a study of this folder with a folder of its own in OUT: log.txt has what it printed, and finished.json its command,
+Each is a study of this folder with a folder of its own in OUT: log.txt has what it printed, finished.json its command,
 seconds, starts and tables. A finished one is skipped. Interrupt the queue at any time; the same command goes on, and
 the study that was interrupted goes on where it was. One that fails is told at the end and tried again next time.
 """
@@ -108,9 +108,8 @@ def main():
         return
     failed = []
     for number, one in enumerate(left):
-        hours = sum(other.hours for other in left[number:])
-        print(f"[{len(asked) - len(left) + number + 1}/{len(asked)}] {one.name}: about {one.hours:g} h; {hours:g} h left in all",
-              flush=True)  # fmt: skip
+        hours, place = sum(other.hours for other in left[number:]), len(asked) - len(left) + number + 1
+        print(f"[{place}/{len(asked)}] {one.name}: about {one.hours:g} h; {hours:g} h left in all", flush=True)
         code = carry_out(one, options.out / one.name)
         if code == INTERRUPTED:
             print(f"interrupted in {one.name}; the same command goes on", flush=True)

@@ -28,7 +28,7 @@ def main():
     options = parser.parse_args()
     folder = options.out / "run"
     results.certified(folder, options.model, options, "--n", options.n)
-    theirs, ours = open_named([options.log, folder], "published,ours", None)
+    theirs, ours = open_named([options.log, folder], "published,ours", "l2")
     found = compare(theirs, ours, [float(radius) for radius in options.radii.split(",")])
     lines = [
         {"radius": one.radius, "published": results.share(one.before), "ours": results.share(one.after),
