@@ -22,6 +22,7 @@ from smoothcert.runs.store import read
 
 FIXED = 100_100  # draws of the field's script for each input: n and n0
 INTERRUPTED = 130
+STOPPED = -2  # from outside, not by its time
 
 
 def started(words, seconds):
@@ -32,9 +33,9 @@ def started(words, seconds):
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-    except KeyboardInterrupt:  # the terminal has sent it to the process, too
+    except KeyboardInterrupt:  # whoever sent it has sent it to the process, too
         process.wait()
-        raise
+        return STOPPED, time.monotonic() - begun
     return process.wait(), time.monotonic() - begun
 
 
@@ -54,7 +55,7 @@ def carry_out(words, options):
             print(f"--minutes must leave time for one input at least; got {options.minutes:g}", file=sys.stderr)
             raise SystemExit(2)
     if code:
-        raise SystemExit(code)
+        raise SystemExit(INTERRUPTED if code == STOPPED else code)
     return starts
 
 
