@@ -213,7 +213,7 @@ def _subset(data: Given, folder: Path, question: Question) -> Subset:
         raise OptionError("labels must come with an array of inputs; got them with the name of data")
     own = {name: value for name, value in data.more.items() if name in SUBSET}
     if not data.named and (extra := set(own) - OF_OBJECTS):
-        raise OptionError(f"{min(extra)} must be of named data; got it with an object: slice the arrays")
+        raise OptionError(f"{min(extra)} is for named data; got an object: slice its arrays instead")
     if isinstance(names := own.get("classes"), str | Path):
         own["classes"] = class_lines(Path(names))
     subset = _typed(str(data.data) if data.named else str(folder / INPUTS), own)
@@ -233,7 +233,7 @@ def _scale(data: Given, subset: Subset) -> Scale | None:
     kind, training = (data.more.get(name) for name in SCALE)
     if kind is None:
         if training is not None:
-            raise OptionError("scale_data must come with a scale, as scale='standard'; got it without")
+            raise OptionError("scale_data needs a scale, such as scale='standard'; got none")
         return None
     if isinstance(kind, Scale):
         return kind

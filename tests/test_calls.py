@@ -267,7 +267,7 @@ def test_what_does_not_go_together_is_refused(network, digits, tmp_path):
     for given, line in [
         ({}, "one of sigma, as in sigma=0.25, and noise must be given; got neither"),
         ({"sigma": 0.25, "noise": smoothcert.Gaussian(0.25)}, "got both"),
-        ({"sigma": 0.25, "skip": 2}, "skip must be of named data; got it with an object: slice the arrays"),
+        ({"sigma": 0.25, "skip": 2}, "skip is for named data; got an object: slice its arrays instead"),
         ({"sigma": 0.25, "data": "digits", "labels": y}, "labels must come with an array"),
         ({"sigma": 0.25, "out": " "}, "out must be a folder"),
         ({"sigma": 0.25, "colour": 3}, "got colour"),

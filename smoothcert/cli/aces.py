@@ -157,7 +157,7 @@ def combine(
     thetas = _thetas(theta, found)
     if theta_for is not None:
         if theta is not None:
-            raise OptionError("--theta and --theta-for must not be given together; got both")
+            raise OptionError("give --theta or --theta-for, not both")
         if holdout is None:
             raise OptionError("--theta-for needs --holdout, a run on inputs that are not those of --certify")
         thetas = [_chosen(theta_for, found, components(holdout, holdout_core, holdout_select, alpha))]

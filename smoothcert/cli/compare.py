@@ -76,7 +76,7 @@ def _refuse_unfinished(runs: Sequence[Run]) -> None:
 
 def _check_layout(as_json: bool, tables: str | None) -> None:
     if as_json and tables is not None:
-        raise OptionError("--json and --tables must not be given together; got both")
+        raise OptionError("give --json or --tables, not both")
     if tables not in (None, *LAYOUTS):
         raise unknown("--tables", str(tables), LAYOUTS)
 

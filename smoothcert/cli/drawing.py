@@ -124,7 +124,7 @@ class Drawing(NamedTuple):
             "precision": precision,
         }
         if empty := [name for name, value in given.items() if value == ""]:
-            raise OptionError(f"--{empty[0]} must say something; got nothing")
+            raise OptionError(f"--{empty[0]} must have a value; got nothing")
         scale = data.scale or Scale("none")
         output, layout, binary, precision = (cast("Any", value or "") for value in given.values())
         asked = Adaptation(output, layout, scale.offset, scale.width, binary, precision)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from smoothcert.ensembles.making import MadeEnsemble
     from smoothcert.ensembles.spec import EnsembleSpec
 
-SEEM = "one that was would seem better than it is, and get weight or place for it"
+SEEM = "one that was would look better than it is, and get too much weight or too early a place"
 
 
 class EnsembleCommands(DefaultCommandGroup):
@@ -90,7 +90,7 @@ def make(
     if best is not None and not 1 <= best <= len(members):
         raise OptionError(f"--best must be from 1 to the {len(members)} members; got {best}")
     if data is not None and held_out:
-        raise OptionError("--held-out of an ensemble must go without --data; got both")
+        raise OptionError("give --held-out or --data, not both")
     own, rest = o.settings_of("noise", noise, set_) if given else ([], set_)
     spec = EnsembleSpec(best or len(members), kind, numbers, consensus, exit_at, o.named(rest), best)
     chosen = _noise((noise, sigma, own), given, spec)
@@ -103,7 +103,7 @@ def make(
         _say_holdout(holdout, made, list(made.members))
     _say_left_out(members, made)
     if unknown:
-        remark(f"WHETHER MEMBERS WERE TRAINED ON THESE HOLD-OUT INPUTS CANNOT BE KNOWN: {', '.join(unknown)}; {SEEM}")
+        remark(f"WARNING: these members may have been trained on the hold-out inputs: {', '.join(unknown)}; {SEEM}")
     order = made.choice.order
     say(f"{out}: {_words(made.choice.vote, spec.cascade, len(order))}; order: {made.choice.reason}")
 
@@ -123,7 +123,7 @@ def _noise(asked: tuple[str, float | None, list[str]], given: bool, spec: Ensemb
         what = f"--weights {spec.weights}" if spec.fitting is not None else f"--best {spec.best}"
         raise OptionError(f"{what} needs hold-out inputs; give --data, or --held-out, and --sigma")
     if given != (sigma is not None or bool(settings) or name != "gaussian"):
-        raise OptionError("--data (or --held-out) and --sigma of an ensemble must be given together; got one of them")
+        raise OptionError("--data (or --held-out) and --sigma of an ensemble must be given together; got only one")
     return o.only_noise(name, sigma, settings, "ensemble") if given else None
 
 

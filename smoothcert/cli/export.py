@@ -37,7 +37,7 @@ def command(
     if to not in FORMATS:
         raise unknown("--to", to, FORMATS)
     if full and to not in COHEN:
-        raise OptionError(f"--full belongs to --to cohen; {to} is in full precision always")
+        raise OptionError(f"--full needs --to cohen; {to} always has full precision")
 
     record = open_named([run], None)[0]
     if not record.rows:

@@ -128,7 +128,7 @@ def main() -> None:
     if code == INTERRUPTED:
         for number in (signal.SIGINT, signal.SIGTERM):  # while Python ends, the default would be a death by signal
             signal.signal(number, signal.SIG_IGN)
-        _say("interrupted; what was finished is kept, and the same command continues it")
+        _say("interrupted; finished work is kept, and the same command resumes it")
     sys.exit(code)
 
 
@@ -182,18 +182,18 @@ def _unforeseen(error: Exception) -> int:
     if TRACEBACK in os.environ:
         traceback.print_exception(error)
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
-        return _fail("memory of this machine must hold what was asked for; got too little: ask for less at a time")
+        return _fail("this machine has too little memory for that; ask for less at a time")
     if isinstance(error, RecursionError):
-        return _fail("files and options must not be nested without end; got one that is nested too deeply")
+        return _fail("a file or an option is nested too deeply")
     if isinstance(error, UnicodeEncodeError):
         return _fail(f"names of files and folders must be UTF-8 text; got '{error.object}'")
     if isinstance(error, OSError):
         whose = "output" if error.filename is None else f"'{os.fsdecode(error.filename)}'"
-        return _fail(f"{whose} must be a place that can be read and written; got: {error.strerror or error}")
+        return _fail(f"cannot read or write {whose}: {error.strerror or error}")
     last = traceback.extract_tb(error.__traceback__)[-1]
     _say(
-        f"a defect of smoothcert {__version__}, not of what you asked: {type(error).__name__} in "
-        f"{Path(last.filename).name}, line {last.lineno} ({error}); please report it with what {TRACEBACK}=1 shows"
+        f"a bug in smoothcert {__version__}, not in your command: {type(error).__name__} in "
+        f"{Path(last.filename).name}, line {last.lineno} ({error}); please report it with what {TRACEBACK}=1 prints"
     )
     return DEFECT
 

@@ -147,7 +147,7 @@ def parse_range(text: str | None, option: str = "--range") -> tuple[float, float
 def parse_radii(radius: float | None, radii: str | None) -> tuple[float, ...]:
     """--radius 0.5 or --radii 0.25,0.5,… as one tuple."""
     if radius is not None and radii is not None:
-        raise OptionError("give one of --radius and --radii; got both")
+        raise OptionError("give --radius or --radii, not both")
     if radius is not None:
         return (radius,)
     return tuple(numbers(radii, float, "--radii must be numbers with commas between") if radii is not None else ())
@@ -160,11 +160,11 @@ def patched(noise: Noise, patch: str | None, asked: tuple[float, ...]) -> tuple[
     from smoothcert.noise import sizes
 
     if noise.patch is None:
-        raise OptionError(f"--patch must go with a noise against patches, band or block; got {noise.kind}")
+        raise OptionError(f"--patch needs a noise against patches, band or block; got {noise.kind}")
     if asked:
         raise OptionError("give one of --patch, --radius and --radii; got two")
     if noise.patch != (1, 1):
-        raise OptionError("--patch and --set patch=… must not be given together; got both")
+        raise OptionError("give --patch or --set patch=…, not both")
     rows, columns = sizes(f"{patch}x{patch}" if patch.isdecimal() else patch, "--patch")
     return (noise, (float(rows),)) if rows == columns else (replace(cast("Any", noise), patch=(rows, columns)), (1.0,))
 
@@ -248,7 +248,7 @@ def on_scale(subset: Subset, scale: str | None, training: str | None, noise: Noi
 
     if scale is None:
         if training is not None:
-            raise OptionError("--scale-data belongs to --scale; got it without")
+            raise OptionError("--scale-data needs --scale")
         return subset
     refuse_on_scale(noise, memory)
     found = scale_of(scale, training, subset)
@@ -300,7 +300,7 @@ def _together(options: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[s
     """What options and --set say; neither silently wins."""
     for name in options:
         if name in settings:
-            raise OptionError(f"--{name} and --set {name}=… must not be given together; got both")
+            raise OptionError(f"give --{name} or --set {name}=…, not both")
     return {**options, **settings}
 
 
@@ -332,7 +332,7 @@ def preparation_of(
         if given:
             first = next(iter(given))
             option = {"search": "sigma-search", "low": "sigma-bounds"}.get(first, first.replace("_", "-"))
-            raise OptionError(f"--{option} belongs to --sigma-per-input; got it without")
+            raise OptionError(f"--{option} needs --sigma-per-input")
         return None
     climbs_lam = hasattr(noise, "lam") and search in (None, "ascent")
     part = PerInputSigma(**{"steps_in": "lam" if climbs_lam else None, **given})
@@ -349,7 +349,7 @@ def check_memory(
 
     if place is None:
         for option in ("--order",) * (order is not None) + ("--frozen",) * frozen:
-            raise OptionError(f"{option} belongs to --memory; got it without")
+            raise OptionError(f"{option} needs --memory")
         return
     if noise.norm not in NORMS:
         raise unknown("norm of a noise with --memory", noise.norm, NORMS)
@@ -359,7 +359,7 @@ def check_memory(
         raise unknown("--order", order, ORDERS)
     if frozen and (order is not None or own_levels):
         option = "--order" if order is not None else "--sigma-per-input"
-        raise OptionError(f"{option} must not be given with --frozen, which draws and adds nothing; got both")
+        raise OptionError(f"give {option} or --frozen, which draws and adds nothing, not both")
 
 
 def say_noise(noise: Any) -> str:

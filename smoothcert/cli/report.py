@@ -98,7 +98,7 @@ def _gammas(index: str | None, paper: str | None, html: Path | None, plot: Path 
         return []
     for option, given in (("--paper", paper), ("--html", html), ("--plot", plot)):
         if given is not None:
-            raise OptionError(f"--index and {option} must not be given together; got both")
+            raise OptionError(f"give --index or {option}, not both")
     return parse(index)
 
 
@@ -159,7 +159,7 @@ def _paper_radii(paper: str, runs: Sequence[Run]) -> list[float]:
 def _check_layout(as_json: bool, tables: str | None, transpose: bool, paper: str | None) -> None:
     for option, given in (("--tables", tables), ("--transpose", transpose), ("--paper", paper)):
         if as_json and given:
-            raise OptionError(f"--json and {option} must not be given together; got both")
+            raise OptionError(f"give --json or {option}, not both")
     if tables not in (None, *LAYOUTS):
         raise unknown("--tables", str(tables), LAYOUTS)
     if paper not in (None, *PAPERS):

@@ -245,7 +245,7 @@ def _examples(
     )
     if data is None:
         if split != "test":
-            raise OptionError(f"--split belongs to --data; got {split} without")
+            raise OptionError(f"--split needs --data; got only {split}")
         return names, told, ()
     subset = o.subset(data, split, 1, -1, None, None, 0)
     inputs = subset.load()

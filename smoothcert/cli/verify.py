@@ -64,7 +64,7 @@ def command(
     check = RunCheck(Places(model, data, memory, _secret(secret)), keys, threads, as_json)
     if run.is_dir() or not run.exists():
         if secret is not None:
-            raise OptionError("--secret belongs to a certificate that a service gave; got it with a run")
+            raise OptionError("--secret is for a certificate of a service; got a run")
         findings = check.of_run(run, number, seed)
     else:
         findings = check.of_certificate(run, number != 0)

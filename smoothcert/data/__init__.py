@@ -69,7 +69,7 @@ class Subset:
             if not self.classes or not all(isinstance(line, str) and line.strip() for line in self.classes):
                 raise OptionError("classes of the data must be names, none of them empty; got others")
         if self.scale is not None and self.value_range is not None:
-            raise OptionError("range and scale of the data must not be given together; got both")
+            raise OptionError("give a range or a scale of the data, not both")
         if self.value_range is not None:
             low, high = self.value_range
             object.__setattr__(self, "value_range", (low, high))  # a list where it was read from a file

@@ -43,7 +43,7 @@ class FolderStore:
     def take_parts(self, positions: Array, keys: Sequence[int]) -> Array:
         """A random part of each image, resized, mirrored or not; which, its key decides alone."""
         if self.image_size is None:
-            raise OptionError("augment resized_crop must go with --image-size, the size that parts get; got none")
+            raise OptionError("augment resized_crop needs --image-size, the size of the crops; got none")
         size = self.image_size
         paths = (self.paths[int(position)] for position in positions)
         return np.stack([_values(random_part(_read(path), size, key)) for path, key in zip(paths, keys, strict=True)])

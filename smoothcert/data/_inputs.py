@@ -139,5 +139,5 @@ class _ChosenFiles(_Chosen):
 def _parts(store: InputStore) -> Callable[[Array, Sequence[int]], Array]:
     found: Callable[[Array, Sequence[int]], Array] | None = getattr(store, "take_parts", None)
     if found is None:
-        raise OptionError("augment resized_crop must go with a folder of images; got other data")
+        raise OptionError("augment resized_crop needs a folder of images; got other data")
     return found

@@ -61,7 +61,7 @@ def _best(spec: EnsembleSpec, fast: Sequence[Classifier], holdout: HoldoutInputs
     if spec.best is None:
         return list(range(len(fast)))
     if holdout is None:
-        raise OptionError(f"best of an ensemble must go with hold-out inputs; got {spec.best} without")
+        raise OptionError(f"best of an ensemble needs hold-out inputs; got {spec.best} without any")
     if spec.best > len(fast):
         raise OptionError(f"best of an ensemble must be at most its {len(fast)} members; got {spec.best}")
     return falling(holdout.accuracy(fast))[: spec.best]
@@ -118,7 +118,7 @@ def _denoisers_vote(vote: str | None, denoisers: int) -> Part | None:
     if denoisers > 1:
         return vote_part(vote or "soft", None, denoisers)
     if vote is not None:
-        raise OptionError(f"vote of a denoised classifier must go with several denoisers; got {vote} with one")
+        raise OptionError(f"vote of a denoised classifier needs several denoisers; got {vote} with one")
     return None
 
 

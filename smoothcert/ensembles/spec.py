@@ -56,7 +56,7 @@ def vote_part(vote: str, weights: Any, members: int) -> dict[str, Any]:
     if short not in files and short not in MEANS:
         raise unknown("vote of an ensemble", vote, sorted({*files, *MEANS}))
     if weights is not None and short not in MEANS:
-        raise OptionError(f"weights of an ensemble must go with soft, softmax or weighted; got {vote}")
+        raise OptionError(f"weights of an ensemble need the vote soft, softmax or weighted; got {vote}")
     if weights is not None:
         numbers = list(checked_weights(weights, members, MEANS[short]))
         return {"name": "weighted_vote", "weights": numbers, "values": MEANS[short]}
@@ -117,7 +117,7 @@ class EnsembleSpec:
             raise OptionError(f"vote with {self.weights} weights must be {votes}; got {self.vote}")
         if self.options and self.fitting is None:
             raise OptionError(
-                f"options of weights must go with learned, signed or optimal; got {', '.join(self.options)}"
+                f"options of weights need learned, signed or optimal weights; got {', '.join(self.options)}"
             )
         if self.weights == "signed" and self.cascade is not None:
             raise OptionError(f"signed weights must be of all members; got them with {self.cascade['name']}")

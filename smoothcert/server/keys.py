@@ -94,7 +94,7 @@ def add_key(path: Path, name: str, scopes: Sequence[Scope], requests: int = 0, d
     with _alone(path):
         known = read_keys(path) if is_there(path) else ()
         if any(key.name == name and not key.revoked for key in known):
-            raise OptionError(f"NAME of a new key must have none that is good; got '{name}': revoke that one first")
+            raise OptionError(f"NAME of a new key must be new; '{name}' already has a valid key: revoke it first")
         _write(path, [*(key for key in known if key.name != name), made])
     return secret
 

@@ -91,7 +91,7 @@ class Offer:
         try:
             if request.mode == "predict":
                 if request.radius is not None:
-                    raise OptionError("radius belongs to mode certify; got it with predict")
+                    raise OptionError("radius needs mode certify; got mode predict")
                 return self._predicting(request.n, alpha)
             procedure = self._certifying(request, alpha)
             if procedure.sampling is not None:
@@ -112,7 +112,7 @@ class Offer:
         n = self.default.n if request.n is None else int(two_digits(request.n))
         if self.kind == "aces":
             if request.radius is not None:
-                raise OptionError("radius of ACES must not be given: it finds the largest; got one")
+                raise OptionError("ACES takes no radius: it finds the largest one")
             return AcesProcedure(self.options["theta"], n0, n, alpha)
         sampling = self._sampling(radius, n, alpha, request.n is not None)
         return RouteProcedure(n0, sampling) if self.kind == "route" else Certify(n0, sampling)

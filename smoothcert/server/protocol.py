@@ -190,7 +190,7 @@ def _asked(parameters: Mapping[str, Any], limits: ServiceLimits) -> dict[str, An
     if mode not in ("predict", "certify"):
         raise OptionError(f"mode of the request must be predict or certify; got {shown(mode)}")
     if mode == "predict" and "radius" in asked:
-        raise OptionError("radius of the request must stand beside mode certify; got mode predict, which proves none")
+        raise OptionError("radius of the request needs mode certify; got mode predict, which proves no radius")
     whom = "the request"
     if "n" in asked:
         require_count(whom, most=limits.draws, n=asked["n"])

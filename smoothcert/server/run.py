@@ -149,7 +149,7 @@ def server(
 ) -> GracefulServer:  # fmt: skip
     """A server of uvicorn's with this service's bounds."""
     if private_key is not None and certificate is None:
-        raise OptionError(f"--ssl-keyfile must stand beside --ssl-certfile; got '{private_key}' alone")
+        raise OptionError(f"--ssl-keyfile needs --ssl-certfile; got only '{private_key}'")
     config = uvicorn.Config(
         app, http=BoundedProtocol, ws="none", loop="asyncio", lifespan="on", log_config=None, access_log=False,
         server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,

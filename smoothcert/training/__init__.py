@@ -88,7 +88,7 @@ class Settings:
         if self.drops is not None and not all(isinstance(drop, int) and drop >= 1 for drop in self.drops):
             raise OptionError(f"drops of training must be epochs, whole numbers of at least 1; got {list(self.drops)}")
         if self.drops is not None and self.schedule != "step":
-            raise OptionError(f"drops of training must go with the step schedule; got {self.schedule}")
+            raise OptionError(f"drops of training need the step schedule; got {self.schedule}")
         if not isinstance(self.nesterov, bool):
             raise OptionError(f"nesterov of training must be true or false; got {self.nesterov}")
         if self.schedule not in SCHEDULES:

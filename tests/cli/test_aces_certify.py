@@ -146,7 +146,7 @@ def test_the_threshold_for_a_demand_is_found_on_other_inputs(smoothcert):
     for line, words in (
         ("--holdout run", "inputs of --holdout must not be those of --certify; got 40 of them, first index 0"),
         ("", "--theta-for needs --holdout"),
-        ("--holdout other --theta 0.1", "--theta and --theta-for must not be given together"),
+        ("--holdout other --theta 0.1", "give --theta or --theta-for, not both"),
     ):
         code, _, err = smoothcert(f"aces combine --certify run --theta-for acr=0.01 {line}")
         assert code == 2 and words in err and err.count("\n") == 1

@@ -291,6 +291,4 @@ def test_an_output_that_is_full_is_one_line(tmp_path):
         words = [sys.executable, "-c", code, "plan", "--sigma", "0.25", "--n", "1000"]
         answer = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path)
     assert answer.returncode == 2, answer.stderr
-    assert answer.stderr.splitlines() == [
-        "smoothcert: output must be a place that can be read and written; got: No space left on device"
-    ]
+    assert answer.stderr.splitlines() == ["smoothcert: cannot read or write output: No space left on device"]

@@ -77,7 +77,7 @@ def test_callables_need_no_shape_and_are_checked_when_used(place, capsys):
         (["net", "--with", "wide"], r"shape of wide must be that of net, \[1, 8, 8\]; got \[1, 9, 9\]"),
         (["net", "--with", "nowhere"], "there is no 'nowhere'"),
         (["nowhere", "--with", "a"], "there is no 'nowhere'"),
-        (["net", "--with", "a", "--vote", "soft"], "must go with several denoisers; got soft with one"),
+        (["net", "--with", "a", "--vote", "soft"], "needs several denoisers; got soft with one"),
         (["net", "--with", "a", "--with", "b", "--vote", "loud"], "vote of an ensemble must be one of"),
         (["net", "--with", "a", "--with", "b", "--vote", "weighted"], "weights of weighted_vote must be given"),
         (["net", "--with", "linear:broken"], r"denoiser linear:broken must accept inputs of shape \[1, 8, 8\]; got: "),

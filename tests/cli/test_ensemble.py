@@ -179,7 +179,7 @@ def test_nested_and_written_over(place):
         ([*LINES, "--weights", "learned"], "--weights learned needs hold-out inputs; give --data, or --held-out"),
         ([*LINES, "--weights", "learned", "--vote", "soft", *HOLDOUT], "weights must be softmax or weighted; got soft"),
         ([*LINES, "--weights", "learned", *HOLDOUT, "--set", "x=1"], "option of learned must be one of"),
-        ([*LINES, "--set", "draws=1"], "options of weights must go with learned, signed or optimal; got draws"),
+        ([*LINES, "--set", "draws=1"], "options of weights need learned, signed or optimal weights; got draws"),
         ([*LINES, "--vote", "weighted"], "weights of weighted_vote must be given"),
         ([*LINES, "--consensus", "4"], "k of k_consensus must be a whole number from 1 to the 3 members; got 4"),
         ([*LINES, "--consensus", "0"], "k of k_consensus must be"),

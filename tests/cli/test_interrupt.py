@@ -39,7 +39,7 @@ def test_an_interrupted_run_is_resumable(tmp_path, stop):
     process.send_signal(stop)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "Traceback" not in errors and "interrupted; what was finished is kept" in errors
+    assert "Traceback" not in errors and "interrupted; finished work is kept" in errors
     kept = read(tmp_path / "run").rows
     assert 3 < len(kept) < 5000
 
@@ -96,7 +96,7 @@ def interrupt_exports(folder, times, seed):
         victim.join(120)
         said = (folder / "said").read_text()
         assert victim.exitcode == 130, said
-        assert said.count("interrupted; what was finished is kept") == 1 and "not exportable" not in said
+        assert said.count("interrupted; finished work is kept") == 1 and "not exportable" not in said
         assert "Traceback" not in said, said
     return hits
 

@@ -72,7 +72,7 @@ def test_spending_is_right_as_often_as_it_says(tmp_path, capsys):
         (["--radius", "nan"], "radii of spending must be finite numbers"),
         (["--radii", "a,b"], "--radii must be numbers with commas between; got 'a,b'"),
         (["--radii", "0.5,0.25"], "radii of spending must be rising"),
-        (["--radius", "0.5", "--radii", "0.5"], "give one of --radius and --radii; got both"),
+        (["--radius", "0.5", "--radii", "0.5"], "give --radius or --radii, not both"),
         (["--radius", "1.5"], "spending must allow at least"),
         (["--radius", "0.5", "--n", "100"], "--n is the number of draws of fixed and runner_up"),
         (["--radius", "0.5", "--sampling", "fixed"], "fixed finds the largest radius; leave out --radius"),

@@ -168,12 +168,16 @@ def test_nothing_is_coloured_when_piped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (KeyError("index"), DEFECT, "a defect of smoothcert"),
-        (MemoryError(), 2, "memory of this machine must hold what was asked for"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "memory of this machine must hold"),
+        (KeyError("index"), DEFECT, "a bug in smoothcert"),
+        (MemoryError(), 2, "this machine has too little memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+            2,
+            "this machine has too little memory",
+        ),
         (RecursionError("maximum recursion depth exceeded"), 2, "nested too deeply"),
-        (OSError(36, "File name too long", "a\nb"), 2, "'a b' must be a place that can be read and written; got: File"),
-        (OSError(28, "No space left on device"), 2, "output must be a place that can be read and written; got: No"),
+        (OSError(36, "File name too long", "a\nb"), 2, "cannot read or write 'a b': File"),
+        (OSError(28, "No space left on device"), 2, "cannot read or write output: No"),
         (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates"), 2, "must be UTF-8 text; got 'a\\udcff'"),
     ],
 )

@@ -143,11 +143,11 @@ def test_frozen_draws_nothing_and_predict_only_outside(place, capsys):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (["--order", "index"], "--order belongs to --memory"),
-    (["--frozen"], "--frozen belongs to --memory"),
+    (["--order", "index"], "--order needs --memory"),
+    (["--frozen"], "--frozen needs --memory"),
     (["--memory", "x", "--order", "size"], "--order must be one of index, radius, random, reverse; got 'size'"),
-    (["--memory", "x", "--frozen"], "--sigma-per-input must not be given with --frozen"),
-    (["--memory", "x", "--frozen", "--order", "index"], "--order must not be given with --frozen"),
+    (["--memory", "x", "--frozen"], "give --sigma-per-input or --frozen"),
+    (["--memory", "x", "--frozen", "--order", "index"], "give --order or --frozen"),
     (["--memory", "x", "--against", "labels"], "--against must not be labels with --memory"),
 ])  # fmt: skip
 def test_bad_options_are_one_line(place, capsys, options, said):
@@ -206,7 +206,7 @@ def test_ctrl_c_in_the_memory_pass_is_resumable(place, tmp_path):
             break
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "interrupted; what was finished is kept" in errors, errors
+    assert process.returncode == 130 and "interrupted; finished work is kept" in errors, errors
     assert "Traceback" not in errors and 5 < len(read(tmp_path / "run").rows) < 40
     assert run(["certify", *options]) == 0
     rows, whole = read(tmp_path / "run").rows, read(place / "run").rows

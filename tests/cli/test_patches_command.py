@@ -157,9 +157,9 @@ def test_python_gives_what_the_command_does():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--sigma", "0.25", "--patch", "5"], "--patch must go with a noise against patches, band or block; got"),
+        (["--sigma", "0.25", "--patch", "5"], "--patch needs a noise against patches, band or block; got"),
         ([*BAND, "--patch", "5", "--radius", "3"], "give one of --patch, --radius and --radii; got two"),
-        ([*BLOCK, "--patch", "5", "--set", "patch=3x7"], "--patch and --set patch=… must not be given together"),
+        ([*BLOCK, "--patch", "5", "--set", "patch=3x7"], "give --patch or --set patch=…, not both"),
         ([*BAND, "--patch", "much"], "--patch must be rows x columns, whole numbers from 1 to 1048576, as in 3x7"),
         ([*BAND, "--set", "threshold=2"], "threshold of exhaustive must be a number from 0 to below 1; got 2"),
         ([*BAND, "--radii", "2,1"], "radii of exhaustive must be rising; got [2.0, 1.0]"),
@@ -193,4 +193,4 @@ def test_columns_of_classes_that_the_model_lacks_are_found(capsys):
     forging.rechain(folder)
     assert run(["verify", "a", "--redraw", "all"]) != 0
     told = capsys.readouterr()
-    assert "Traceback" not in told.err and "a defect of smoothcert" not in told.err
+    assert "Traceback" not in told.err and "a bug in smoothcert" not in told.err

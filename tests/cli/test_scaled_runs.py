@@ -97,11 +97,11 @@ def test_another_scale_is_another_question(desk, capsys):
 
 @pytest.mark.parametrize(("options", "words"), [
     (["--scale", "standard"], "--scale-data train.npz"),
-    (["--scale-data", "train.npz"], "belongs to --scale"),
+    (["--scale-data", "train.npz"], "needs --scale"),
     (["--scale", "none", "--noise", "discrete", "--set", "keep=0.8"], "must be gaussian or uniform; got discrete"),
     (["--scale", "none", "--noise", "splitting"], "must be gaussian or uniform; got splitting"),
     (["--scale", "none", "--memory", "m"], "memory must not be given with a scale"),
-    (["--scale", "none", "--range", "0,1"], "must not be given together"),
+    (["--scale", "none", "--range", "0,1"], "not both"),
     (["--range", "0,1"], "must lie in"),
     ([], "--scale none takes them as they are"),
 ])  # fmt: skip

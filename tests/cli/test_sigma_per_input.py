@@ -92,18 +92,18 @@ def test_uniform_noise_is_climbed_in_its_half_width(network, tmp_path):
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    (["--follow"], "--follow belongs to --sigma-per-input"),
-    (["--steps-in", "lam"], "--steps-in belongs to --sigma-per-input"),
+    (["--follow"], "--follow needs --sigma-per-input"),
+    (["--steps-in", "lam"], "--steps-in needs --sigma-per-input"),
     (["--sigma-per-input", "--steps-in", "lam"], "steps_in of per_input_sigma must be sigma for gaussian noise"),
     (["--sigma-per-input", "--steps-in", "volts"], "steps_in of per_input_sigma must be one of"),
     (["--sigma-per-input", "--sigma-bounds", "0,1"], "low of per_input_sigma must be"),
-    (["--steps", "5"], "--steps belongs to --sigma-per-input"),
+    (["--steps", "5"], "--steps needs --sigma-per-input"),
     (["--sigma-per-input", "--steps", "0"], "steps of per_input_sigma"),
     (["--sigma-per-input", "--sigma-bounds", "0.5,1"], "within the bounds"),
     (["--sigma-per-input", "--sigma-bounds", "low"], "--sigma-bounds must be two numbers"),
     (["--sigma-per-input", "--sigma-search", "luck"], "search of per_input_sigma"),
     (["--sigma-per-input", "--sigma-search", "votes"], "draws of per_input_sigma must be at least 20"),
-    (["--evaluations", "500"], "--evaluations belongs to --sigma-per-input"),
+    (["--evaluations", "500"], "--evaluations needs --sigma-per-input"),
 ])  # fmt: skip
 def test_bad_options_are_one_line(network, tmp_path, capsys, options, words):
     assert certify(network, tmp_path / "run", *options) == 2

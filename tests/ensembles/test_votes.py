@@ -307,7 +307,7 @@ def test_short_names_and_weights():
         ({"vote": "k_consensus"}, "vote of an ensemble must be one of"),
         ({"vote": "holdout"}, "vote of an ensemble must be one of"),
         ({"vote": "weighted"}, "weights of weighted_vote must be given; got none"),
-        ({"vote": "hard", "weights": [0.5, 0.5]}, "weights .* must go with soft, softmax or weighted; got hard"),
+        ({"vote": "hard", "weights": [0.5, 0.5]}, "weights .* need the vote soft, softmax or weighted; got hard"),
         ({"weights": [0.5, 0.6]}, "weights of an ensemble must be finite, with sum 1; got 0.5, 0.6"),
         ({"vote": "weighted", "weights": [1.5, -0.5]}, "weights of an ensemble must be 0 or more"),
         ({"vote": "softmax", "weights": [1.5, -0.5]}, "weights of an ensemble must be 0 or more"),

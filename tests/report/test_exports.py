@@ -143,7 +143,7 @@ def test_a_log_goes_both_ways(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["--to", "exel"], "--to must be one of"),
-        (["--to", "csv", "--full"], "--full belongs to --to cohen"),
+        (["--to", "csv", "--full"], "--full needs --to cohen"),
         (["--to", "hf"], "must say which model and data"),
     ],
 )

@@ -65,4 +65,4 @@ def test_other_indices_are_refused(text, folder, capsys):
 
 def test_indices_stand_alone(folder, tmp_path, capsys):
     assert run(["report", str(folder), "--index", "identity", "--html", str(tmp_path / "a.html")]) == 2
-    assert "--index and --html must not be given together" in capsys.readouterr().err
+    assert "give --index or --html, not both" in capsys.readouterr().err

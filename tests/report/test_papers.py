@@ -142,8 +142,8 @@ def test_the_command_turns_tables_round(tmp_path: Path, capsys: pytest.CaptureFi
     ("options", "said"),
     [
         (["--paper", "enz"], "did you mean 'ens'"),
-        (["--paper", "ens", "--json"], "--json and --paper must not be given together"),
-        (["--transpose", "--json"], "--json and --transpose must not be given together"),
+        (["--paper", "ens", "--json"], "give --json or --paper, not both"),
+        (["--transpose", "--json"], "give --json or --transpose, not both"),
     ],
 )
 def test_bad_options_are_one_line(options: list[str], said: str, tmp_path: Path, capsys) -> None:

@@ -107,7 +107,7 @@ def test_sigterm_ends_a_training_in_order_and_it_goes_on(tmp_path):
     os.kill(victim.pid, signal.SIGTERM)
     victim.join(60)
     said = (tmp_path / "said").read_text()
-    assert victim.exitcode == 130 and "Traceback" not in said and "interrupted; what was finished is kept" in said
+    assert victim.exitcode == 130 and "Traceback" not in said and "interrupted; finished work is kept" in said
     assert checkpoints.read_config(tmp_path / "net")["epoch"] in (1, 2)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

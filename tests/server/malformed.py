@@ -169,7 +169,7 @@ ROWS = (
     Malformed("n of true", given(n=True), 400, "n of the request must be a whole number"),
     Malformed("n of 10.5", given(n=10.5), 400, "n of the request must be a whole number"),
     Malformed("a negative radius", given(radius=-0.1), 400, "radius of the request must be a finite number"),
-    Malformed("a radius to predict", given(mode="predict", radius=0.5), 400, "must stand beside mode certify"),
+    Malformed("a radius to predict", given(mode="predict", radius=0.5), 400, "needs mode certify"),
     Malformed("no time", given(deadline_ms=0), 400, "deadline_ms of the request must be a finite number of at least 1"),
     Malformed("too much time", given(deadline_ms=600_001), 400, "must be a number of at most 600000"),
     Malformed("binary as text", given(binary_data_output="yes"), 400, "must be true or false; got 'yes'"),

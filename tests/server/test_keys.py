@@ -43,7 +43,7 @@ def test_the_file_tells_no_key_and_is_its_owners(tmp_path: Path) -> None:
 def test_a_client_has_one_good_key_and_may_have_another_after_it(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     old = add_key(file, "alice", ["predict"])
-    with pytest.raises(OptionError, match="must have none that is good; got 'alice'"):
+    with pytest.raises(OptionError, match="must be new; 'alice' already has a valid key"):
         add_key(file, "alice", ["predict"])
     revoke_key(file, "alice")
     with pytest.raises(OptionError, match="must be that of a good one"):

@@ -179,7 +179,7 @@ def test_tls_files_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
     for first, second in ((tmp_path / "no", None), (certificate, tmp_path / "no"), (key, key), (certificate, locked)):
         with pytest.raises(OptionError, match="--ssl-certfile and --ssl-keyfile must be PEM files of one key; got"):
             run.server(app, certificate=first, private_key=second)
-    with pytest.raises(OptionError, match="--ssl-keyfile must stand beside --ssl-certfile"):
+    with pytest.raises(OptionError, match="--ssl-keyfile needs --ssl-certfile"):
         run.server(app, private_key=key)
 
 

@@ -317,7 +317,7 @@ def test_an_end_answers_what_was_accepted_and_takes_nothing_more(tmp_path):
     [
         ({"radius": 100.0}, "must be within reach of the noise"),
         ({"n": 3}, "n of fixed must be at least"),
-        ({"mode": "predict", "radius": 0.1}, "belongs to mode certify"),
+        ({"mode": "predict", "radius": 0.1}, "needs mode certify"),
         ({"mode": "predict", "n": 2}, "n of predict must be at least"),
     ],
 )

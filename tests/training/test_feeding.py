@@ -165,13 +165,13 @@ def test_a_damaged_image_is_one_line_whoever_meets_it(pictures, tmp_path, worker
 
 
 def test_what_cannot_have_random_parts_is_refused(pictures, tmp_path):
-    with pytest.raises(OptionError, match="must go with a folder of images"):
+    with pytest.raises(OptionError, match="needs a folder of images"):
         train(Settings("digits", "mlp8", epochs=1, augment="resized_crop"), tmp_path / "net")
     same = tmp_path / "same"
     for colour in COLOURS:
         (same / "train" / colour).mkdir(parents=True)
         Image.new("RGB", (20, 20)).save(same / "train" / colour / "a.png")
-    with pytest.raises(OptionError, match="must go with --image-size"):
+    with pytest.raises(OptionError, match="needs --image-size"):
         train(settings(same, image_size=None), tmp_path / "net")
     assert not (tmp_path / "net").exists()
 
