@@ -23,7 +23,8 @@ from smoothcert.noise.gaussian import Gaussian
 from smoothcert.training import Settings
 
 NAMES = list(zoo.networks())
-TYPO = NAMES[0].replace("resnet8", "resnet")
+SMALL = "cifar10-resnet8-advmacer"
+TYPO = SMALL.replace("resnet8", "resnet")
 MOST = 15e6  # bytes in all
 
 
@@ -74,25 +75,33 @@ def test_the_command_makes_the_settings_again(name, monkeypatch):
 @pytest.mark.parametrize("name", [name for name, network in zoo.networks().items() if network.measured])
 def test_figures_fit_together_and_the_command_behind_them(name):
     network = zoo.networks()[name]
-    found, sigma = network.measured, network.config["settings"]["sigma"]
+    found, noise = network.measured, Settings(**network.config["settings"]).build_noise()
     words = shlex.split(found.command)
     assert words[:3] == ["smoothcert", "certify", name]
     said = dict(zip(words[3::2], words[4::2], strict=True))
-    assert {key: said[f"--{key}"] for key in ("data", "sigma", "skip", "n")} == {
-        "data": found.data, "sigma": str(sigma), "skip": str(found.skip), "n": str(found.n),
-    }  # fmt: skip
-    assert (found.split, found.n0, found.alpha) == ("test", 100, 0.001)
+    level = {"noise": "band", "set": "width=4"} if noise.counted else {"sigma": str(noise.sigma), "n": str(found.n)}
+    expected = {"data": found.data, "skip": str(found.skip), **level}
+    assert {key: said[f"--{key}"] for key in expected} == expected
+    assert (found.split, found.n0, found.alpha) == ("test", 100, 0.0 if noise.counted else 0.001)
 
     shares = {float(radius): share for radius, share in found.certified_accuracy.items()}
-    assert list(shares) == sorted(shares) and set(shares) >= {0.0, 0.25, 0.5, 0.75}
+    radii = set(map(float, range(9))) if noise.counted else {0.0, 0.25, 0.5, 0.75}
+    assert list(shares) == sorted(shares) and set(shares) >= radii
     assert all(math.isclose(share * found.inputs, round(share * found.inputs)) for share in shares.values())
     # The mean radius is the integral of the certified accuracy, which falls from radius to radius.
-    top = torch.tensor(found.alpha ** (1 / found.n), dtype=torch.float64)
-    radii = [*shares, max(float(Gaussian(sigma).radius(top, 1 - top, 1)), *shares)]
+    radii = [*shares, max(largest(noise, found), *shares)]
     steps = [after - before for before, after in pairwise(radii)]
     above = sum(step * share for step, share in zip(steps, shares.values(), strict=True))
     below = sum(step * share for step, share in zip(steps, [*list(shares.values())[1:], 0.0], strict=True))
     assert below <= found.acr <= above and found.acr_interval[0] < found.acr < found.acr_interval[1]
+
+
+def largest(noise, found):
+    """The radius of an input on which every draw agrees."""
+    if noise.counted:  # 2Δ = 2(side + width − 1) votes of all
+        return found.n // 2 - noise.width + 1
+    top = torch.tensor(found.alpha ** (1 / found.n), dtype=torch.float64)
+    return float(Gaussian(noise.sigma).radius(top, 1 - top, 1))
 
 
 @pytest.fixture
@@ -137,7 +146,7 @@ def test_a_folder_of_that_name_comes_first(copied):
 
 
 def test_a_near_name_is_suggested():
-    with pytest.raises(ModelError, match=f"there is no '{TYPO}' .did you mean '{NAMES[0]}' of the zoo"):
+    with pytest.raises(ModelError, match=f"there is no '{TYPO}' .did you mean '{SMALL}' of the zoo"):
         load(TYPO)
 
 
