@@ -49,7 +49,7 @@ def planned(tmp_path, capsys, monkeypatch):
         ("--sigma 0.25 --radius -1", "radii of spending"),
         ("--sigma 0.25 --radii 0.5,0.25", "must be rising"),
         ("--sigma 0.25 --radii a", "--radii"),
-        ("--sigma 0.25 --radius 0.5 --radii 0.5", "got both"),
+        ("--sigma 0.25 --radius 0.5 --radii 0.5", "give --radius or --radii, not both"),
         ("--sigma 0.25 --n 5", "n of fixed must be at least 10"),
         ("--sigma 0.25 --alpha 2", "alpha"),
         ("--sigma 0.25 --radius 0.5 --beta 0", "beta of spending"),

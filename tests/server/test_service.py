@@ -467,7 +467,7 @@ def test_compositions_are_served_and_their_answers_checked(tmp_path, kind):
             (predicted,) = await one(service, xs[0], mode="predict")
             assert predicted.draws >= 10_000
             if kind == "aces":
-                with pytest.raises(RequestError, match="radius of ACES"):
+                with pytest.raises(RequestError, match="ACES takes no radius"):
                     await one(service, xs[0], radius=0.1)
             return [kept(service, a, tmp_path) for a in answers if a.certificate]
 
