@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Exactly what was tested; the newest of everything instead: make test CONSTRAINTS=/dev/null
 CONSTRAINTS ?= constraints.txt
 
-.PHONY: demo check test test-browser screenshots lint docs wheel release-check study bench clean
+.PHONY: demo check test test-browser screenshots notebooks lint docs wheel release-check study bench clean
 
 demo: .venv/installed
 	$(BIN)/smoothcert demo --out smoothcert-demo
@@ -16,7 +16,8 @@ check: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study and not slow"
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study"
+	rm -rf notebooks/runs
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not study" --nbmake tests notebooks
 
 # The report and the page of the service in headless Chromium; says so where there is none to be had.
 test-browser: .venv/installed
@@ -31,6 +32,11 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell *.md docs smoothcert tests studies benchmarks examples
 	$(BIN)/mypy
+
+# Run the notebooks again and keep what they show.
+notebooks: .venv/installed
+	rm -rf notebooks/runs
+	$(BIN)/python -m pytest --nbmake --overwrite notebooks
 
 # The pages of docs/ with an API reference, into site/; nothing in them is fetched from elsewhere.
 docs: .venv/docs
@@ -64,4 +70,4 @@ bench: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv build dist site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study *.egg-info
+	rm -rf .venv build dist site smoothcert-demo tests/browser/node_modules .pytest_cache .mypy_cache .ruff_cache study notebooks/runs notebooks/*.html *.egg-info

@@ -49,6 +49,10 @@ class HeldRun(Run):
         """The same run, held."""
         return cls(**{item.name: getattr(run, item.name) for item in fields(Run)}, **held)
 
+    def __repr__(self) -> str:
+        """One line: rows would fill the screen."""
+        return f"HeldRun({self.name!r}, {len(self)} inputs, {self.claim.norm}, alpha={self.claim.alpha})"
+
     def __len__(self) -> int:
         return len(self.rows)
 

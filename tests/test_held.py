@@ -72,6 +72,7 @@ def test_figures_report_verify_compare(run, tmp_path):
 
 
 def test_a_notebook_shows_figures_and_claims(run):
+    assert repr(run[0]) == "HeldRun('run', 20 inputs, l2, alpha=0.001)"
     held, _, _ = run
     shown = held._repr_html_()
     assert "certified accuracy" in shown and "l2" in shown and "<table" in shown

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Literal
 
 from smoothcert import foreign
@@ -99,12 +100,43 @@ def of_object(target: Any) -> ModelDigest:
     owner = getattr(target, "__self__", target)
     kind = owner if hasattr(owner, "__qualname__") else type(owner)
     states = "".join(state(model) for model in _held(target) or _named(target))
+    file = source_file(kind)
+    files, typed = ([file], "") if file else ([], _compiled(kind))
+    return of_files(files, "source", f"{kind.__module__}.{kind.__qualname__}{states}{typed}")
+
+
+def source_file(kind: Any) -> Path | None:
+    """The file of a class's or function's source; None where it is built in, or was typed into a notebook."""
     try:
         file = inspect.getsourcefile(inspect.unwrap(kind))
-    except TypeError:  # built in, or made where there is no file
-        file = None
-    files = [Path(file)] if file and Path(file).is_file() else []
-    return of_files(files, "source", f"{kind.__module__}.{kind.__qualname__}{states}")
+    except (TypeError, OSError):  # OSError: a class of a __main__ that has no file
+        return None
+    return Path(file) if file and Path(file).is_file() else None
+
+
+def _compiled(value: Any) -> str:
+    """What no file holds the source of, in words that depend neither on where it was typed nor on addresses."""
+    match value:
+        case CodeType():
+            return f"{value.co_code.hex()} {value.co_names} {value.co_freevars} {_compiled(value.co_consts)}"
+        case FunctionType():
+            return f"{_compiled(value.__code__)} {_compiled(value.__defaults__)} {_compiled(value.__kwdefaults__)}"
+        case type():
+            typed = [kind for kind in value.__mro__ if kind.__module__ == value.__module__]
+            return " ".join(f"{name} {_compiled(held)}" for kind in typed for name, held in sorted(vars(kind).items()))
+        case staticmethod() | classmethod():
+            return _compiled(value.__func__)
+        case property():
+            return _compiled(value.fget)
+        case tuple() | list():
+            return f"({', '.join(_compiled(one) for one in value)})"
+        case dict():
+            return _compiled(list(value.items()))
+        case set() | frozenset():
+            return _compiled(sorted(_compiled(one) for one in value))
+        case str() | bytes() | int() | float() | complex() | None:
+            return repr(value)
+    return type(value).__qualname__
 
 
 def state_digest(network: nn.Module) -> str:

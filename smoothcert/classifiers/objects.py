@@ -80,9 +80,13 @@ def digest_of(classifier: Classifier) -> ModelDigest:
 
 
 def state_of(classifier: Any) -> str:
-    """A hash of a torch network: its layers, weights and buffers, and the source of its class."""
-    source = digests.of_object(type(classifier.network))
-    return _hash(classifier.state(), source.hex)
+    """A hash of a torch network: its layers, weights and buffers, and the source of its class.
+
+    A file holds the classes of layers, too; of a network that was typed into a notebook, each is looked at.
+    """
+    kinds = {type(part) for part in classifier.network.modules()} - {type(classifier.network)}
+    typed = sorted(digests.of_object(kind).hex for kind in kinds if digests.source_file(kind) is None)
+    return _hash(classifier.state(), digests.of_object(type(classifier.network)).hex, *typed)
 
 
 def exported(classifier: Any, example: Tensor) -> bytes:

@@ -65,7 +65,8 @@ def test_names_that_no_disk_can_hold_are_one_line(tmp_path, capsys, monkeypatch,
     ):
         capsys.readouterr()
         assert run(line) == 2, line
-        errors = [text for text in capsys.readouterr().err.splitlines() if "must" in text or "cannot read or write" in text]
+        told = capsys.readouterr().err.splitlines()
+        errors = [text for text in told if "must" in text or "cannot read or write" in text]
         assert len(errors) == 1 and errors[0].startswith("smoothcert: "), line
         assert sorted(tmp_path.rglob("*")) == before, line
 

@@ -84,7 +84,7 @@ def test_bad_options_are_one_line_and_print_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SmoothcertError, match="must|not both") as caught:
+    with pytest.raises(SmoothcertError, match=r"must|not both") as caught:
         smoothcert("report", log, *options)
     assert said in str(caught.value) and "\n" not in str(caught.value)
     assert capsys.readouterr().out == ""
