@@ -33,12 +33,15 @@ for (const name of PAGES) {
     });
   }
 
-  it(`${name}: fits a phone`, async () => {
-    const { page } = await open(browser, file(name), { viewport: { width: 360, height: 740 }, isMobile: true });
-    await unfold(page);
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 360));
-    await page.close();
-  });
+  for (const [what, width, media] of [["a small phone", 360], ["a phone", 375], ["a laptop", 1280], ["a sheet of A4", 794, "print"]]) {
+    it(`${name}: fits ${what}, ${width} px wide`, async () => {
+      const { page } = await open(browser, file(name), { viewport: { width, height: 740 }, isMobile: width < 400 });
+      await page.emulateMedia({ media: media ?? "screen" });
+      await unfold(page);
+      assert.ok(await page.evaluate((most) => document.documentElement.scrollWidth <= most, width));
+      await page.close();
+    });
+  }
 
   it(`${name}: every control is reached by the tabulator key, and seen`, async () => {
     const { page } = await open(browser, file(name));
