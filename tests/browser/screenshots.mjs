@@ -19,13 +19,6 @@ const { page: small } = await open(browser, report, phone);
 await small.screenshot({ path: `${folder}/report-phone.png` });
 await small.close();
 
-const { page: large } = await open(browser, report, { deviceScaleFactor: 1.5, viewport: { width: 1100, height: 700 } });
-await large.locator(".bookmarks").evaluate((part) => { part.hidden = true; });
-await large.getByLabel("show the upper envelope").check();
-await large.locator(".curve svg").hover();
-await large.locator("section:has(.curve)").screenshot({ path: `${folder}/curves.png` });
-await large.close();
-
 const { page: wide } = await open(browser, report);
 await wide.locator(".bookmarks").evaluate((part) => { part.hidden = true; });
 await wide.locator(".gallery").first().evaluate((list) => [...list.children].slice(12).forEach((one) => one.remove()));
