@@ -67,10 +67,14 @@ def carry_out(experiment, folder):
     notes, begun = results.load(folder / "notes.json", {"starts": 0, "seconds": 0.0}), time.monotonic()
     with (folder / "log.txt").open("a") as log:
         place = log.seek(0, os.SEEK_END)
+        # Signals wait until the study has begun: one that came in between would leave it running, or uncounted.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         # A session of its own: an interruption reaches it once, from here, and its own processes with it.
         child = subprocess.Popen([sys.executable, str(HERE / script), *words], stdout=log, stderr=subprocess.STDOUT,
-                                 start_new_session=True)  # fmt: skip
+                                 start_new_session=True,
+                                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))  # fmt: skip
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             code = child.wait()
         except KeyboardInterrupt:
             os.killpg(child.pid, signal.SIGINT)
