@@ -91,16 +91,17 @@ def check(name: str, config: Mapping[str, Any]) -> None:
 def entry(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
     """What a network is, and the figures it already has if its files are the same."""
     files = {file: hashlib.sha256((zoo.FOLDER / name / file).read_bytes()).hexdigest() for file in (CONFIG, WEIGHTS)}
-    command = training(config["settings"], f"models/{name}")
+    command = training(config["settings"], f"models/{name}", config.get("processes", 1))
     known = zoo.networks().get(name)
     kept = {"measured": _table(known)["measured"]} if known and known.measured and known.sha256 == files else {}
     return {"about": about(config), "command": shlex.join(command), "sha256": files, **kept}
 
 
-def training(settings: Mapping[str, Any], out: str) -> list[str]:
+def training(settings: Mapping[str, Any], out: str, processes: int = 1) -> list[str]:
     """The command that makes these settings: every option that is not at its default."""
     defaults = {**Settings("", "").table(), "lr": RATES[settings.get("optimiser", "sgd")]}
-    words = ["smoothcert", "train"]
+    several = ["torchrun", "--nproc-per-node", str(processes), "-m"] if processes > 1 else []
+    words = [*several, "smoothcert", "train"]
     for name, value in settings.items():
         if value == defaults[name] or value is None or name in SEPARATE:
             continue

@@ -52,6 +52,11 @@ def test_the_command_line_of_settings_gives_them_back(add, settings, monkeypatch
     assert settings_of(command, monkeypatch) == (settings.table(), Path("models/x"))
 
 
+def test_a_training_of_several_processes_is_begun_by_as_many(add):
+    words = add.training(Settings("digits", "mlp").table(), "models/x", processes=2)
+    assert words[:6] == ["torchrun", "--nproc-per-node", "2", "-m", "smoothcert", "train"]
+
+
 def test_every_setting_that_is_not_the_published_one_is_said(add):
     settings = Settings("cifar10", "resnet8", "macer", epochs=8, batch=128, lr=0.01, schedule="one_cycle")
     told = add.about({"settings": settings.table(), "objective": {"copies": 4, "strength": 12.0}})

@@ -32,7 +32,8 @@ def settings_of(command, monkeypatch):
     """The settings that a `smoothcert train` command line stands for, without training."""
     caught = []
     monkeypatch.setattr(train, "_train", lambda trainings, threads, device, workers: caught.extend(trainings))
-    assert run(shlex.split(command)[1:]) == 0
+    words = shlex.split(command)
+    assert run(words[words.index("smoothcert") + 1 :]) == 0
     [(settings, out)] = caught
     return settings.table(), out
 
