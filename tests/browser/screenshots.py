@@ -2,7 +2,7 @@
 
     python tests/browser/screenshots.py --out docs/img
 
-The runs they show are certified first (two networks of the zoo, every 50th test image of CIFAR-10, 2 000 draws) and
+The runs they show are certified first (two networks of the zoo, every 100th test image of CIFAR-10, 1 000 draws) and
 kept in --work; a second call only takes the pictures.
 """
 
@@ -73,8 +73,8 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--out", type=Path, default=Path("docs/img"))
     asked.add_argument("--work", type=Path, default=Path("study/screenshots"))
-    asked.add_argument("--skip", type=int, default=50)
-    asked.add_argument("--n", type=int, default=2000)
+    asked.add_argument("--skip", type=int, default=100)
+    asked.add_argument("--n", type=int, default=1000)
     options = asked.parse_args()
     runs = [options.work / network for network in NETWORKS]
     for network, run in zip(NETWORKS, runs, strict=True):
