@@ -103,6 +103,7 @@ def command(
     describe: Annotated[bool, panels.means("--describe", help="Describe what would be trained, and stop.")] = False,
     range: o.Range = None,
     image_size: o.ImageSize = None,
+    precision: Annotated[str, panels.means(help="Compute in float32 or bfloat16; weights stay float32.")] = "float32",
     device: Annotated[str, panels.means(help="Train on cpu, cuda, …; auto takes a GPU if there is one.")] = "auto",
     threads: o.Threads = None,
     workers: Annotated[
@@ -136,6 +137,7 @@ def command(
         "data": data, "data_set": as_, "sigma": sigma, "noise": noise, "warmup": warmup, "clip": clip, "ema": ema,
         "seed": seed, "start": start, "labels": labels, "sigma_per_example": sigma_per_example,
         "value_range": o.parse_range(range), "hold_out": hold_out, "recipe": recipe,
+        "precision": precision,
     }  # fmt: skip
     said = {name: value for name, value in given.items() if value is not None}
     settings, published = _settings(always, said, objective, set_ or [])

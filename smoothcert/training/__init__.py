@@ -14,6 +14,7 @@ from smoothcert import catalog
 from smoothcert.errors import LARGEST, OptionError, RunError, require_count, require_number, unknown
 
 SCHEDULES = ("step", "one_cycle", "triangular")
+PRECISIONS = ("float32", "bfloat16")  # in which the network computes while it learns; weights are float32
 AUGMENTATIONS = ("none", "crop_flip", "resized_crop")
 IMAGENET = "imagenet"  # a data set that is known, and comes as a folder
 SIGMA = 0.25  # unless a level is given
@@ -66,6 +67,7 @@ class Settings:
     nesterov: bool = True  # momentum of sgd
     data_set: str | None = None  # which one the data are, where their name does not say: for normalisation and recipe
     recipe: str | None = None  # whose published settings these are, as far as none were given instead
+    precision: str = "float32"  # or bfloat16: layers compute in half precision while training
     hold_out: str | None = None  # training inputs that are kept back: a share, a number, or a file of indices
 
     def __post_init__(self) -> None:
@@ -95,6 +97,8 @@ class Settings:
             raise unknown("schedule of training", self.schedule, SCHEDULES)
         if self.augment not in AUGMENTATIONS:
             raise unknown("augment of training", self.augment, AUGMENTATIONS)
+        if self.precision not in PRECISIONS:
+            raise unknown("precision of training", self.precision, PRECISIONS)
 
     def _require(self, name: str, what: str, holds: Callable[[Any], bool]) -> None:
         value = getattr(self, name)

@@ -6,6 +6,7 @@ bit for bit (on one thread) where an uninterrupted one does. Fabric carries it t
 `torchrun`, each process takes its share of every batch.
 """
 
+import logging
 import math
 import os
 from collections import Counter
@@ -85,7 +86,7 @@ def train(
 
     `workers`: processes that decode images of a folder; None: as many as there are cores. Their number changes nothing.
     """
-    fabric = joined(device)
+    fabric = joined(device, settings.precision)
     watch = watch if watch is not None and fabric.is_global_zero else Watch()
     found = setup.resumable(out, settings, fabric.world_size)
     objective = setup.objective(settings)
@@ -170,16 +171,19 @@ def _step(work: Work, batch: Batch) -> dict[str, float]:
     return values
 
 
-def joined(device: str) -> Fabric:
+def joined(device: str, precision: str = "float32") -> Fabric:
     """One process here, or one of those that `torchrun` started."""
     kind = torch.device(device).type
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would announce what was asked for
+    numbers: Any = {"float32": "32-true", "bfloat16": "bf16-mixed"}[precision]
     if "LOCAL_WORLD_SIZE" in os.environ:
         here = int(os.environ["LOCAL_WORLD_SIZE"])
         nodes = int(os.environ.get("WORLD_SIZE", here)) // here
-        fabric = Fabric(accelerator=kind, strategy="ddp", devices=here, num_nodes=nodes)
+        fabric = Fabric(accelerator=kind, strategy="ddp", devices=here, num_nodes=nodes, precision=numbers)
     else:
         index = torch.device(device).index
-        fabric = Fabric(accelerator=kind, devices=1 if kind == "cpu" or index is None else [index])
+        devices = 1 if kind == "cpu" or index is None else [index]
+        fabric = Fabric(accelerator=kind, devices=devices, precision=numbers)
     fabric.launch()
     return fabric
 

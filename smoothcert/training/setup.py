@@ -200,7 +200,8 @@ def describe_training(settings: Settings, noise: str) -> list[str]:
         noise,
         rate + _drops(settings),
         f"momentum {settings.momentum:g}{' (Nesterov)' * (settings.optimiser == 'sgd' and settings.nesterov)}, "
-        f"weight decay {settings.weight_decay:g}, augmentation {settings.augment}",
+        f"weight decay {settings.weight_decay:g}, augmentation {settings.augment}"
+        f"{f', computed in {settings.precision}' * (settings.precision != 'float32')}",
     ]
 
 

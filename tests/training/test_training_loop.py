@@ -187,6 +187,7 @@ def test_a_huge_rate_diverges_in_one_line(tmp_path):
     ({"sigma": float("inf")}, "sigma"), ({"lr": 0.0}, "lr"), ({"epochs": 0}, "epochs"), ({"epochs": 1.5}, "epochs"),
     ({"batch": 0}, "batch"), ({"seed": -1}, "seed"), ({"schedule": "steps"}, "did you mean 'step'"),
     ({"augment": "flip"}, "augment"), ({"momentum": 1.0}, "momentum"), ({"weight_decay": -1.0}, "weight_decay"),
+    ({"precision": "bfloat61"}, "did you mean 'bfloat16'"), ({"precision": "float16"}, "precision of training"),
     ({"sigma": "much"}, "sigma"), ({"optimiser": "adam"}, "did you mean 'adamw'"), ({"lr": "low"}, "lr"),
 ])  # fmt: skip
 def test_bad_settings_are_refused(options, words):
@@ -207,6 +208,49 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path):
         with pytest.raises(kind, match=words):
             train(Settings(**{**SMALL, **options}), tmp_path / "net")
     assert not (tmp_path / "net").exists()
+
+
+def test_layers_compute_in_bfloat16_where_asked_while_weights_and_scores_stay_float32(tmp_path):
+    seen = []
+
+    class Probe(Watch):
+        def started(self, done, epochs, steps):
+            self.hook = torch.nn.modules.module.register_module_forward_hook(
+                lambda module, given, made: (
+                    seen.append((made.dtype, module.weight.dtype)) if isinstance(module, torch.nn.Linear) else None
+                )
+            )
+
+        def stepped(self, terms):
+            self.steps = getattr(self, "steps", 0) + 1
+            self.during = set(seen)
+
+    watch = Probe()
+    try:
+        config = train(Settings(**{**SMALL, "precision": "bfloat16"}), tmp_path / "half", watch)
+    finally:
+        watch.hook.remove()
+    assert watch.steps and (torch.bfloat16, torch.float32) in watch.during
+    assert config["settings"]["precision"] == "bfloat16"
+    single = train(Settings(**SMALL), tmp_path / "single")
+    assert weights(tmp_path / "half") != weights(tmp_path / "single")
+    assert abs(config["noisy_accuracy"] - single["noisy_accuracy"]) < 0.05
+    network, _ = checkpoints.read_network(tmp_path / "half")
+    assert {one.dtype for one in network.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("objective", [
+    "gaussian", "consistency", "macer", "smoothadv", "smoothmix", "advmacer",
+])  # fmt: skip
+def test_every_objective_learns_in_bfloat16(tmp_path, objective):
+    few = {"data": "digits", "arch": "digits_cnn4", "epochs": 2, "batch": 128, "schedule": "one_cycle", "sigma": 0.25}
+    config = train(Settings(**few, objective=objective, precision="bfloat16", lr=0.05), tmp_path / "net")
+    assert config["noisy_accuracy"] > 0.2  # of ten classes
+    stopped = StopAfter(15)
+    with pytest.raises(KeyboardInterrupt):
+        train(Settings(**few, objective=objective, precision="bfloat16", lr=0.05), tmp_path / "again", stopped)
+    train(Settings(**few, objective=objective, precision="bfloat16", lr=0.05), tmp_path / "again")
+    assert weights(tmp_path / "net") == weights(tmp_path / "again")
 
 
 def test_a_foreign_or_unwritable_out_is_refused_before_training(tmp_path):
