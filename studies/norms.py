@@ -1,13 +1,14 @@
-"""l1 by uniform noise and l0 by discrete noise on MNIST: one network against an ensemble of three.
+"""l1 by uniform noise and l0 by discrete noise: one network against an ensemble of three.
 
     python studies/norms.py [--arms l1,l0] [--epochs 10] [--skip 20] [--n 10000] [--out FOLDER]
+    python studies/norms.py --arms l1 --data cifar10 --arch airbench32 --augment crop_flip --lr 0.2 --batch 128
 
-For each noise three lenets (seeds 0, 1, 2) are trained under it by plain cross-entropy, one thread, one-cycle epochs,
-and certified together with the mean of their scores: every noisy input is made once and shown to all of them. Each
-model has a run of its own in FOLDER, which `smoothcert verify` and `smoothcert report` take; a stopped study goes on
-where it was.
-The table ends with the published figures of Horváth et al. (ICLR 2022, Tables 17 and 19; other networks and, in l1,
-CIFAR-10): what to hold against them is the step from one network to three.
+For each noise three networks (seeds 0, 1, 2; lenets on MNIST unless others are named) are trained under it by plain
+cross-entropy, one thread, one-cycle epochs, and certified together with the mean of their scores: every noisy input is
+made once and shown to all of them. Each model has a run of its own in FOLDER, which `smoothcert verify` and
+`smoothcert report` take; a stopped study goes on where it was.
+The table ends with the published figures of Horváth et al. (ICLR 2022, Tables 17 and 19; l0 on MNIST, l1 on CIFAR-10;
+other networks): what to hold against them is the step from one network to three.
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ PUBLISHED = {
 }
 
 
-def trained(arm, epochs, folder):
+def trained(arm, options, folder):
     """Three networks under this noise; finished ones are left as they are."""
-    name, options = OPTIONS[arm]
+    name, level = OPTIONS[arm]
     places = []
     for seed in SEEDS:
         places.append(str(folder / f"{arm}-{seed}"))
         train(
-            Settings("mnist", "lenet", epochs=epochs, lr=0.05, schedule="one_cycle", seed=seed, noise=name,
-                     noise_options=options),
+            Settings(options.data, options.arch, epochs=options.epochs, lr=options.lr, schedule="one_cycle",
+                     batch=options.batch, augment=options.augment, precision=options.precision, seed=seed, noise=name,
+                     noise_options=level),
             Path(places[-1]),
         )  # fmt: skip
     return places
@@ -105,12 +107,12 @@ def shares(run):
     return [100 * share.value for share in run.certified_accuracy.values()]
 
 
-def table(arm, runs, inputs, n):
+def table(arm, runs, inputs, options):
     """Markdown: the mean of the three alone (and their range of ACR), the three together, and what is published."""
     *alone, together = runs
     acrs = [run.acr for run in alone]
     where, published = PUBLISHED[arm]
-    print(f"\nMNIST, {arm}, {NOISES[arm]}, {len(inputs)} test inputs, n = {n}\n")
+    print(f"\n{options.data}, {options.arch}, {arm}, {NOISES[arm]}, {len(inputs)} test inputs, n = {options.n}\n")
     print("| | ACR | " + " | ".join(f"r = {radius:g}" for radius in RADII[arm]) + " |")
     print("|---|" + "---|" * (1 + len(RADII[arm])))
     means = [statistics.mean(column) for column in zip(*map(shares, alone), strict=True)]
@@ -125,18 +127,24 @@ def table(arm, runs, inputs, n):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arms", default="l1,l0")
+    parser.add_argument("--data", default="mnist")
+    parser.add_argument("--arch", default="lenet")
+    parser.add_argument("--augment", default="none")
+    parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--precision", default="float32", help="of training")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--skip", type=int, default=20)
     parser.add_argument("--max", type=int, default=-1)
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--out", type=Path, default=Path("study-norms"))
     options = parser.parse_args()
-    options.data, options.threads = "mnist", 1
+    options.threads = 1
     torch.set_num_threads(1)
-    inputs = data.load("mnist", "test", options.skip, options.max)
+    inputs = data.load(options.data, "test", options.skip, options.max)
     for arm in options.arms.split(","):
-        members = trained(arm, options.epochs, options.out)
-        table(arm, certified(members, arm, inputs, options, options.out), inputs, options.n)
+        members = trained(arm, options, options.out)
+        table(arm, certified(members, arm, inputs, options, options.out), inputs, options)
 
 
 if __name__ == "__main__":
