@@ -2,8 +2,9 @@
 
 Certified accuracies differ by the inputs that only one of the runs has (exact intervals and test); average certified
 radii by each input's own difference (resampled inputs): `paired`. Intervals speak about inputs drawn like these. Where
-only some inputs are in both runs, these are compared, and it is said. Runs that share none, or that were asked
-something else, are refused: their difference would mean nothing.
+only some inputs are in both runs, these are compared, and it is said. Runs that were asked for different radii are
+compared at those that both tested, and not by their averages. Runs that share no input, or that were asked something
+else, are refused: their difference would mean nothing.
 """
 
 from __future__ import annotations
@@ -101,10 +102,12 @@ class Compared:
         return (*models, *seeds, *(words for name, pair in parts.items() for words in _unlike(name, *pair)))
 
 
-def compare(before: Run, after: Run, radii: Sequence[float] | None = None, comparisons: int = 1) -> Compared:
+def compare(
+    before: Run, after: Run, radii: Sequence[float] | None = None, comparisons: int = 1, averages: bool = True
+) -> Compared:
     """The second run against the first, on the inputs that both hold; radii as in `metrics.figures`.
 
-    `comparisons`: as one of so many, whose intervals hold together.
+    `comparisons`: as one of so many, whose intervals hold together. Without `averages`, only at radii.
     """
     partly = tuple(f"{run.name} is {words}" for run in (before, after) if (words := tables.unfinished(run)))
     before, after, left_out = on_common_inputs(before, after)
@@ -112,18 +115,36 @@ def compare(before: Run, after: Run, radii: Sequence[float] | None = None, compa
     certified = before.kind == "certify"
     wanted = (default_radii([before, after]) if radii is None else list(radii)) if certified else [0.0]
     tried = [radius for radius in wanted if before.claim.tried(radius)]
+    averages = certified and averages and same_radii((before, after))
+    if not same_radii((before, after)):
+        tried = tested_radii((before, after), wanted)
     first, second = figures(before, tried), figures(after, tried)
     gains = np.stack([columns(before).reached, columns(after).reached], axis=1)[:, :, None]
     return Compared(
         before,
         after,
         left_out,
-        (first.acr, second.acr) if first.acr is not None and second.acr is not None else None,
-        resampled(gains, RESAMPLES * min(comparisons, 4)).gain(1, 0, 0, level) if certified else None,
+        (first.acr, second.acr) if averages and first.acr is not None and second.acr is not None else None,
+        resampled(gains, RESAMPLES * min(comparisons, 4)).gain(1, 0, 0, level) if averages else None,
         tuple(_change(before, after, radius, level) for radius in tried),
         level,
         partly,
     )
+
+
+def same_radii(runs: Sequence[Run]) -> bool:
+    """Whether all were asked for the same radii, or all for the largest."""
+    return len({run.claim.radii for run in runs}) == 1
+
+
+def tested_radii(runs: Sequence[Run], wanted: Sequence[float]) -> list[float]:
+    """Those that every run tested; RunError where there is none."""
+    tested = [radius for radius in wanted if all(run.claim.exact(radius) for run in runs)]
+    if not tested:
+        asked = ", ".join(f"{run.name}: {_radii(run.claim)}" for run in runs)
+        sought = ", ".join(f"{radius:g}" for radius in wanted)
+        raise RunError(f"runs to be compared must all have tested one of the radii {sought} (--radii); got {asked}")
+    return tested
 
 
 def on_common_inputs(before: Run, after: Run) -> tuple[Run, Run, tuple[int, int]]:
@@ -237,8 +258,6 @@ def _question(before: Run, after: Run) -> tuple[str, str] | None:
         return "have radii in a stated norm", f"no norm in {silent} (give it, as in --norm l2)"
     if first.ruler != second.ruler:
         return f"have radii in {first.ruler}", second.ruler
-    if first.radii != second.radii:
-        return f"be asked for {_radii(first)}", _radii(second)
     if (first.test_class == "labels") != (second.test_class == "labels"):
         return f"test {_tested(first)}", _tested(second)
     if _promises(first) != _promises(second):
@@ -307,7 +326,10 @@ def _notes(found: Compared, first: str, second: str) -> Iterator[str]:
         f"({f'{found.before.claim.norm}, ' if certified else ''}{units([found.before])}), of certified accuracies in "
         f"points; lost: inputs that only {first} has, gained: only {second}"
     )
-    yield "intervals: exact for shares, paired bootstrap for ACR; p: McNemar's exact test; for inputs drawn like these"
+    averages = ", paired bootstrap for ACR" if found.acr_change is not None else ""
+    yield f"intervals: exact for shares{averages}; p: McNemar's exact test; for inputs drawn like these"
+    if not same_radii((found.before, found.after)):
+        yield "they were asked for different radii: compared at radii that both tested, and not by ACR"
     if found.differs and not any(tried.again for tried in choices.tries([found.before, found.after])):
         yield f"{first} and {second} differ in: {'; '.join(found.differs)}"
     yield from _claims(found)

@@ -41,8 +41,11 @@ class Against:
 
 def against(first: Run, others: Sequence[Run], radii: Sequence[float] | None = None) -> Against:
     """Each of the others held against the first; radii as in `metrics.figures`."""
-    wanted = default_radii([first, *others]) if radii is None else radii
-    pairs = [compare.compare(first, other, wanted, len(others)) for other in others]
+    runs = [first, *others]
+    wanted, averages = default_radii(runs) if radii is None else radii, compare.same_radii(runs)
+    if not averages:  # one table: every pair at the same radii
+        wanted = compare.tested_radii(runs, wanted)
+    pairs = [compare.compare(first, other, wanted, len(others), averages) for other in others]
     if len(pairs) == 1:
         return Against(tuple(pairs))
     found: dict[float, list[float]] = {}

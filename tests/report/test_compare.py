@@ -75,7 +75,6 @@ def asked(**changes: Any) -> Run:
         (changed(kind="predict"), "hold certify results to be compared with old; got predict"),
         (changed(claim=replace(NEW.claim, norm="l1")), "have radii in l2 to be compared with old; got l1"),
         (changed(claim=replace(NEW.claim, norm="unstated")), "got no norm in new (give it, as in --norm l2)"),
-        (asked(sampling={"name": "spending", "radii": [0.5]}), "be asked for the largest radius"),
         (asked(procedure={"name": "certify", "against": "labels"}), "test the class of its draws"),
         (asked(preparation={"name": "per_input_sigma"}), "give certificates"),
     ],
@@ -84,6 +83,30 @@ def test_runs_that_do_not_compare_are_refused_in_one_line(other: Run, said: str)
     with pytest.raises(RunError, match="run new must ") as caught:
         compare(OLD, other)
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def radii_of(name: str, asked_: list[float], rows: list[Any]) -> Run:
+    return record(name, rows, {"sampling": {"name": "spending", "radii": asked_}})
+
+
+def test_other_radii_are_compared_where_both_were_tested_and_not_by_averages() -> None:
+    curve = radii_of("curve", [0.25, 0.5], [0.25, 0.5, 0.5, WRONG, ABSTAINED])
+    found = compare(OLD, curve)
+    assert [(change.radius, change.gained, change.lost) for change in found.changes] == [(0.25, 2, 1), (0.5, 1, 0)]
+    assert found.acr is None and found.acr_change is None and list(found.figures) == ["0.25", "0.5"]
+    assert "not by ACR" in str(found) and "bootstrap" not in str(found) and as_json(found)["acr"] is None
+    one = radii_of("one", [0.5], [0.5, 0.5, WRONG, WRONG, ABSTAINED])
+    assert [change.radius for change in compare(one, curve).changes] == [0.5]
+    with pytest.raises(OptionError, match=r"must name figures of this comparison \(0\.25, 0\.5\); got 'acr'"):
+        too_low(found, {"acr": -0.01})
+
+
+def test_runs_that_tested_no_radius_in_common_are_refused_in_one_line() -> None:
+    curve = radii_of("curve", [0.25, 0.5], [0.25, 0.5, 0.5, WRONG, ABSTAINED])
+    with pytest.raises(RunError, match=r"must all have tested one of the radii 0, 0\.3 .*curve: radii 0\.25, 0\.5"):
+        compare(OLD, curve, [0.0, 0.3])
+    with pytest.raises(RunError, match=r"tested one of the radii 0\.25, 0\.3, 0\.5 "):
+        compare(radii_of("other", [0.3], [0.3, 0.3, 0.3, WRONG, ABSTAINED]), curve)
 
 
 def test_a_log_compares_with_a_run_by_index_and_label() -> None:

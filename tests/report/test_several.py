@@ -136,6 +136,16 @@ def test_one_comparison_is_as_before() -> None:
     assert "comparisons" not in as_json(found)
 
 
+def test_several_runs_of_other_radii_share_the_radii_of_one_table() -> None:
+    curve = record(
+        "curve", [0.25, 0.5, 0.5, WRONG, ABSTAINED], {"sampling": {"name": "spending", "radii": [0.25, 0.5]}}
+    )
+    found = against(OLD, [NEW, curve])
+    assert [[change.radius for change in pair.changes] for pair in found.pairs] == [[0.25, 0.5], [0.25, 0.5]]
+    assert all(pair.acr is None for pair in found.pairs)
+    assert table(found).names == ("% at 0.25", "% at 0.5")
+
+
 def test_several_are_corrected_and_the_table_says_so() -> None:
     found = against(OLD, [NEW, BEST], [0.0, 0.5])
     alone = [compare(OLD, other, [0.0, 0.5]) for other in (NEW, BEST)]
