@@ -1,6 +1,6 @@
 """Run the experiments that take hours, one after the other, the cheapest first.
 
-    python studies/all.py [--out studies-out] [--only NAME…] [--log PUBLISHED] [--list]
+    python studies/all.py [--out studies-out] [--only NAME…] [--log PUBLISHED] [--core MODEL] [--list]
     python studies/all.py --experiments FILE.json     # [{"name": …, "hours": …, "words": [SCRIPT, OPTION…]}, …]
 
 Each is a study of this folder with a folder of its own in OUT: log.txt has what it printed, finished.json its command,
@@ -24,6 +24,7 @@ import _results as results
 
 HERE = Path(__file__).parent
 GAUSSIAN = [f"cifar10-resnet8-gaussian-{seed}" for seed in (3, 4, 0, 1, 2)]
+STRONG = [f"cifar10-airbench64-gaussian-w48{seed}" for seed in ("", "-1", "-2")]
 INTERRUPTED = 130
 
 
@@ -37,6 +38,12 @@ class Experiment(NamedTuple):
 
 EXPERIMENTS = [
     Experiment("l0", 1.0, ["norms.py", "--arms", "l0", "--n", "100000", "--out", "{out}/runs"]),
+    Experiment("l1-cifar10", 1.5, ["norms.py", "--arms", "l1", "--data", "cifar10", "--arch", "airbench32", "--augment",
+                                   "crop_flip", "--lr", "0.2", "--batch", "128", "--precision", "bfloat16",
+                                   "--out", "{out}/runs"]),
+    Experiment("sigma-steps", 1.5, ["per_input_sigma.py", "--searches", "ascent-100,ascent-300,ascent", "--n", "1000",
+                                    "--out", "{out}"]),
+    Experiment("ensembles-strong", 3.0, ["ensembles_run.py", "--members", *STRONG, "--out", "{out}"]),
     Experiment("consensus-2000", 1.6, ["all_inputs.py", "--members", *GAUSSIAN, "--inputs", "2000", "--skip", "5",
                                        "--start", "1", "--out", "{out}"]),
     Experiment("ensembles", 2.5, ["ensembles_run.py", "--members", *GAUSSIAN, "--out", "{out}"]),
@@ -54,6 +61,9 @@ def chosen(options):
     if options.log:
         known = [*known, Experiment("beside-published", 0.6, ["beside_published.py", options.log, "--out", "{out}"])]
     names = [one.name for one in known]
+    if options.core:
+        words = ["aces.py", "--core", options.core, "--certify", "cifar10-airbench64-consistency", "--out", "{out}"]
+        known = [*known, Experiment("aces", 2.5, words)]
     if strange := [name for name in options.only if name not in names]:
         print(f"--only must name experiments: {', '.join(names)}; got {strange[0]}", file=sys.stderr)
         raise SystemExit(2)
@@ -99,6 +109,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("studies-out"))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--log", help="a published log of Cohen et al., to be held against")
+    parser.add_argument("--core", help="an accurate CIFAR-10 network without noise, for ACES")
     parser.add_argument("--experiments", type=Path, help="a JSON list of others")
     parser.add_argument("--list", action="store_true", help="say what there is, and what is finished")
     options = parser.parse_args()
