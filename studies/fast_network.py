@@ -55,8 +55,8 @@ def split(examples):
 def learned(settings, inputs):
     """The network after all epochs, and the processor time that took."""
     objective = setup.objective(settings)
-    network = setup.network(setup.config(settings, inputs, objective), settings)
-    work = loop.Work.begun(settings, inputs, network, objective, loop.joined("cpu"))
+    network = setup.network(setup.config(settings, setup.ChosenInputs(inputs, inputs), objective), settings)
+    work = loop.Work.begun(settings, inputs, network, objective, loop.joined("cpu", settings.precision))
     start = time.process_time()
     for epoch in range(settings.epochs):
         loop.run_epoch(work, epoch, loop.Watch())
