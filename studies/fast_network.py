@@ -2,7 +2,7 @@
 
     python studies/fast_network.py "airbench64 lr=0.1" "airbench64 lr=0.3 smoothing=0.2" [--minutes 5] [--out FILE]
 
-A trial is a network and settings of `smoothcert train` (`smoothing` is the objective's). It learns from all training
+A trial is a network and settings of `smoothcert train`, an objective's among them. It learns from all training
 inputs of CIFAR-10 but every 25th, under Gaussian noise of σ = 0.25, for as many whole epochs as fit the minutes of one
 thread's processor time at `--cost` ms an input, or for `--epochs`. The 2000 inputs kept back are then asked 20 times
 each. Printed are the share of right answers, the shares of inputs right in more than half of the draws and in 85 %
@@ -24,6 +24,7 @@ from smoothcert import data
 from smoothcert.training import Settings, loop, setup
 
 SIGMA, EVERY, DRAWS = 0.25, 25, 20
+OF_OBJECTIVES = ("smoothing", "copies", "consistency", "entropy")
 START = {"schedule": "triangular", "augment": "crop_flip", "batch": 128, "weight_decay": 5e-4}
 
 
@@ -31,7 +32,7 @@ def parsed(trial, epochs):
     """The settings of a trial: `ARCH name=value …`."""
     arch, *words = trial.split()
     given = {**START, **{name: _value(text) for name, _, text in (word.partition("=") for word in words)}}
-    objective = {name: given.pop(name) for name in ("smoothing", "copies") if name in given}
+    objective = {name: given.pop(name) for name in OF_OBJECTIVES if name in given}
     network = {name: given.pop(name) for name in list(given) if name not in Settings.__dataclass_fields__}
     settings = Settings("cifar10", arch, sigma=SIGMA, epochs=epochs, arch_options=network, objective_options=objective)
     return dataclasses.replace(settings, **{"lr": 0.1, **given})
