@@ -41,8 +41,8 @@ EXPERIMENTS = [
     Experiment("l1-cifar10", 1.5, ["norms.py", "--arms", "l1", "--data", "cifar10", "--arch", "airbench32", "--augment",
                                    "crop_flip", "--lr", "0.2", "--batch", "128", "--precision", "bfloat16",
                                    "--out", "{out}/runs"]),
-    Experiment("sigma-steps", 1.5, ["per_input_sigma.py", "--searches", "ascent-100,ascent-300,ascent", "--n", "1000",
-                                    "--out", "{out}"]),
+    Experiment("sigma-steps", 2.5, ["per_input_sigma.py", "--searches", "ascent-100,ascent-300,ascent", "--learned",
+                                    "--n", "1000", "--out", "{out}"]),
     Experiment("ensembles-strong", 3.0, ["ensembles_run.py", "--members", *STRONG, "--out", "{out}"]),
     Experiment("consensus-2000", 1.6, ["all_inputs.py", "--members", *GAUSSIAN, "--inputs", "2000", "--skip", "5",
                                        "--start", "1", "--out", "{out}"]),
@@ -62,7 +62,7 @@ def chosen(options):
         known = [*known, Experiment("beside-published", 0.6, ["beside_published.py", options.log, "--out", "{out}"])]
     names = [one.name for one in known]
     if options.core:
-        words = ["aces.py", "--core", options.core, "--certify", "cifar10-airbench64-consistency", "--out", "{out}"]
+        words = ["aces.py", "--core", options.core, "--certify", "cifar10-airbench64-consistency-w48", "--out", "{out}"]
         known = [*known, Experiment("aces", 2.5, words)]
     if strange := [name for name in options.only if name not in names]:
         print(f"--only must name experiments: {', '.join(names)}; got {strange[0]}", file=sys.stderr)
