@@ -30,7 +30,7 @@ from smoothcert.errors import OptionError
 from smoothcert.files import write_whole
 from smoothcert.report.metrics import figures, radius_name
 from smoothcert.runs.store import read
-from smoothcert.training import RATES, Settings, recipes
+from smoothcert.training import PRECISIONS, RATES, Settings, recipes
 from smoothcert.training.checkpoints import CONFIG, WEIGHTS, read_config
 
 RADII, WHOLE_RADII = (0.0, 0.25, 0.5, 0.75), tuple(map(float, range(9)))
@@ -130,6 +130,8 @@ def about(config: Mapping[str, Any]) -> str:
         what = f"{settings.objective} on {settings.data} at sigma {settings.level:g}"
         return f"No recipe has {what}: {settings.epochs} {settings.schedule} epochs."
     found = [departure.words for departure in published.departures(settings.table(), config["objective"])]
+    if settings.precision != PRECISIONS[0]:  # no published training computed in half precision
+        found.append(f"precision {settings.precision} (published: {PRECISIONS[0]})")
     return f"Recipe {name}, but {', '.join(found)}." if found else f"Recipe {name}, as published."
 
 

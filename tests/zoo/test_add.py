@@ -68,6 +68,9 @@ def test_every_setting_that_is_not_the_published_one_is_said(add):
     published = {"arch": "resnet110", "epochs": 440, "batch": 64, "lr": 0.01, "drops": (200, 400), "nesterov": False}
     whole = Settings("cifar10", objective="macer", **published, weight_decay=5e-4, augment="crop_flip")
     assert add.about({"settings": whole.table(), "objective": {"copies": 16}}) == "Recipe macer, as published."
+    half = {**whole.table(), "precision": "bfloat16"}
+    told = "Recipe macer, but precision bfloat16 (published: float32)."
+    assert add.about({"settings": half, "objective": {"copies": 16}}) == told
 
 
 def test_the_zoo_says_what_its_networks_have_otherwise(add):
