@@ -51,14 +51,15 @@ def _list(networks: list[Network]) -> None:
     for norm, radii in RADII.items():
         group, lines = [network for network in networks if _norm(network) == norm], []
         for network in group:
-            settings, measured = network.config["settings"], network.measured
-            figures = [*(_percent(measured, radius) for radius in radii), decimal(measured.acr)] if measured else []
-            cells = figures or [UNKNOWN] * (len(radii) + 1)
-            about = settings["data"], _level(settings), settings["objective"]
-            lines.append((network.name, *about, *cells, f"{network.size / 1e3:,.0f} kB"))
-        heads = ("name", "data", "σ" if norm == "l2" else "noise", "objective", *(f"% at {r}" for r in radii))
+            measured = network.measured
+            cells = [UNKNOWN] * (len(radii) + 2)
+            if measured:
+                shares = [_percent(measured, radius) for radius in radii]
+                cells = [*shares, decimal(measured.acr), f"{measured.inputs:,}"]
+            lines.append((network.name, _level(network.config["settings"]), *cells, f"{network.size / 1e3:,.0f} kB"))
+        heads = ("name", "σ" if norm == "l2" else "noise", *(f"% at {r}" for r in radii))
         if group:
-            print_grid(140, (*heads, "ACR", "size"), lines, words=("data", "objective"))
+            print_grid(140, (*heads, "ACR", "inputs", "size"), lines)
         for line in dict.fromkeys(_protocol(network.measured) for network in group if network.measured):
             say(f"certified accuracy in % at radii ({UNITS[norm]}) and ACR: {line}")
     say("smoothcert zoo NAME tells how one was made and measured; any command takes a name as MODEL")

@@ -41,14 +41,14 @@ def test_the_list_has_a_line_for_each_with_its_figures(smoothcert):
     assert code == 0 and set(NAMES) <= set(lines)
     for name, network in zoo.networks().items():
         settings, counted = network.config["settings"], network.config["settings"]["sigma"] is None
-        data, *level, objective = lines[name][1 : 5 if counted else 4]
-        *shares, acr, size, unit = lines[name][5 if counted else 4 :]
+        level, (*shares, acr, inputs, size, unit) = lines[name][1:][: 1 + counted], lines[name][2 + counted :]
         assert unit == "kB" and abs(float(size.replace(",", "")) - network.size / 1000) <= 0.5
-        assert (data, objective) == (settings["data"], settings["objective"])
+        assert name.startswith(f"{settings['data']}-{settings['arch']}-")
         assert level == ["band", "4"] if counted else [float(sigma) for sigma in level] == [settings["sigma"]]
         if network.measured is None:
-            assert {acr, *shares} == {"–"}
+            assert {inputs, acr, *shares} == {"–"}
             continue
+        assert int(inputs.replace(",", "")) == network.measured.inputs
         shown = ("0", "1", "3", "5") if counted else ("0", "0.25", "0.5", "0.75")
         assert 0.0 <= network.measured.acr - float(acr) < 0.001  # rounded down
         assert [float(share) for share in shares] == pytest.approx(
