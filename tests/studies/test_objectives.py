@@ -19,8 +19,11 @@ def test_rates_are_searched_on_training_inputs_kept_back(tmp_path, monkeypatch, 
     told = capsys.readouterr().out.splitlines()
     [line, again] = [line for line in told if "kept back" in line]
     assert line == again and "1e+06: diverged" in line
-    found = {place.name: json.loads((place / "figures.json").read_text()) for place in Path("out").glob("search-*")}
-    assert found["search-gaussian-1-epochs-0.05"] > found["search-gaussian-1-epochs-0.001"] >= 0
-    config = json.loads(Path("out/search-gaussian-1-epochs-0.05/config.json").read_text())
+    # How many epochs fit the budget is the machine's affair.
+    found = {place.name.rsplit("-", 1)[1]: place for place in Path("out").glob("search-gaussian-*-epochs-*")}
+    assert set(found) == {"0.05", "0.001", "1e+06"}
+    acr = {rate: json.loads((place / "figures.json").read_text()) for rate, place in found.items()}
+    assert acr["0.05"] > acr["0.001"] >= 0 and acr["1e+06"] is None
+    config = json.loads((found["0.05"] / "config.json").read_text())
     assert len(config["hold_out"]["indices"].split()) == 500
-    assert Path("out/gaussian-1-epochs-0.05-0/figures.json").exists()
+    assert len(list(Path("out").glob("gaussian-*-epochs-0.05-0/figures.json"))) == 1
