@@ -44,6 +44,8 @@ def against(first: Run, others: Sequence[Run], radii: Sequence[float] | None = N
     runs = [first, *others]
     wanted, averages = default_radii(runs) if radii is None else radii, compare.same_radii(runs)
     if not averages:  # one table: every pair at the same radii
+        for other in others:  # what cannot be compared at any radius is refused for that
+            compare.on_common_inputs(first, other)
         wanted = compare.tested_radii(runs, wanted)
     pairs = [compare.compare(first, other, wanted, len(others), averages) for other in others]
     if len(pairs) == 1:
